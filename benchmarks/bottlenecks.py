@@ -17,8 +17,8 @@ RATES = """
 import json, sys, time
 import numpy as np, polars as pl
 from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.severity import rated
-from ioprism.bottleneck_search.rule_language.explain import judged
+from ioprism.bottleneck_search.severity import rate_records
+from ioprism.bottleneck_search.rule_language.explain import apply_rules
 from ioprism.bottleneck_search.rule_language.load import rules
 from ioprism.views.perspectives.records import FIELDS
 
@@ -37,12 +37,12 @@ records = pl.DataFrame({
     "seconds": times, "slowest_process": times, "count": rng.exponential(1.0, n),
     "bytes": np.zeros(n), "data_seconds": times, "slowest_process_data": times,
 })
-classify = n / best(lambda: rated(records, Settings(), io_time=1.0))
+classify = n / best(lambda: rate_records(records, Settings(), io_time=1.0))
 del records
 n = 1_000_000
 table = pl.DataFrame({name: rng.exponential(1.0, n) for name in FIELDS})
 known = rules()
-reason = n / best(lambda: judged(table, known))
+reason = n / best(lambda: apply_rules(table, known))
 print(json.dumps({"classify": classify, "reason": reason, "rules": len(known)}))
 """
 

@@ -23,7 +23,7 @@ from ioprism.periodicity.detect import Options
 from ioprism.periodicity.online.tracker import Settings as LiveSettings
 from ioprism.periodicity.steps import RhythmSettings
 from ioprism.plugins import GROUPS
-from ioprism.report_content.steps import ReportSettings
+from ioprism.report_steps import ReportSettings
 from ioprism.scheduling.steps import ScheduleSettings
 from ioprism.servers.settings import MetricSettings
 from ioprism.servers.steps import Question

@@ -27,7 +27,7 @@ from docs.schema_words import (
 from docs.schemas_machine import EVENT, GROUP, SERVERS, SITE, WRITE_TIME
 from ioprism.bottleneck_search.result import Bottleneck, ViewSummary
 from ioprism.characteristics.totals import Amount, Amplification
-from ioprism.diagnosis.slowest_rank import SlowestRank
+from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.model import verdict
 from ioprism.model.verdict import Finding, Severity
 from ioprism.periodicity import results

@@ -34,12 +34,12 @@ SUBJECTS = {  # modules, and the tests that have to notice
     "formats/strace": "tests/formats/strace",
     "formats/chrome": "tests/formats/chrome",
     "formats/tables": "tests/formats/tables",
-    "formats/counters": "tests/formats/counters",
-    "formats/jobs": "tests/formats/jobs",
+    "servers": "tests/servers",
     "formats/signals": "tests/formats/signals",
     "formats/plausibility.py": "tests/formats/test_plausibility.py",
     "storage": "tests/storage",
-    "rules": "tests/rules",
+    "diagnosis": "tests/diagnosis",
+    "bottleneck_search/rule_language": "tests/bottleneck_search",
 }
 TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE, ast.GtE: ast.Lt, ast.Gt: ast.LtE, ast.LtE: ast.Gt,

@@ -26,7 +26,7 @@ from ioprism import Thresholds, errors
 from ioprism.cli import COMMANDS, main
 from ioprism.diagnosis.rules.registry import RULES
 from ioprism.diagnosis.sampling import MOST_CALLS
-from ioprism.diagnosis.stages import KINDS, kind_of
+from ioprism.diagnosis.training import KINDS, kind_of
 from ioprism.diagnosis.wording import FOLDER as CHECKS
 from ioprism.live.metrics import Counts, Latency, exposition
 from ioprism.live.pull import QUEUE
@@ -120,7 +120,7 @@ def test_every_command_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
     for command in COMMANDS:
-        assert f"ioprism {command}" in readme
+        assert f"`{command}`" in readme
 
 
 def test_make_targets_of_the_readme_exist() -> None:

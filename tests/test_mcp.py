@@ -92,7 +92,7 @@ def test_paths_that_lead_out_of_the_folders_are_refused(tmp_path: Path, name: st
     (served / "folder/link").symlink_to(tmp_path / "secret")
 
     with pytest.raises(UsageError):
-        Folders.of([served]).allowed(name)
+        Folders.of([served]).allowed_path(name)
 
 
 def test_paths_in_the_folders_are_found_by_either_name(tmp_path: Path) -> None:
@@ -100,8 +100,8 @@ def test_paths_in_the_folders_are_found_by_either_name(tmp_path: Path) -> None:
     (tmp_path / "inner").symlink_to(tmp_path / "trace")
     folders = Folders.of([tmp_path])
 
-    assert folders.allowed("trace") == folders.allowed(str(tmp_path / "trace"))
-    assert folders.allowed("inner") == (tmp_path / "trace").resolve()
+    assert folders.allowed_path("trace") == folders.allowed_path(str(tmp_path / "trace"))
+    assert folders.allowed_path("inner") == (tmp_path / "trace").resolve()
 
 
 def test_pages_together_hold_every_item_once() -> None:
@@ -137,4 +137,4 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["a\0b", "\0"])
 def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="is not a path"):
-        Folders.of([tmp_path]).allowed(name)
+        Folders.of([tmp_path]).allowed_path(name)

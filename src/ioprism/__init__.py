@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from ioprism.periodicity.detect import period
     from ioprism.periodicity.results import Period, Rhythm
     from ioprism.phase_detection.find import Phase, Phases
-    from ioprism.report_content.steps import ReportSettings
+    from ioprism.report_steps import ReportSettings
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
     from ioprism.settings import PhaseSettings, Thresholds
@@ -115,7 +115,7 @@ _HOMES = {
     "model.trace": "Completeness Job MemoryPartition Mount Partition Trace",
     "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
     "inspection": "FindingInspection",
-    "report_content.steps": "ReportSettings",
+    "report_steps": "ReportSettings",
     "reports.report": "Report",
     "diagnosis.rules.registry": "Insights",
     "settings": "PhaseSettings Thresholds",

@@ -18,10 +18,9 @@ OBJECTS_BETWEEN_SEARCHES = 50_000
 # OpenBLAS starts a thread for every core, and each spins for a while: that costs as much as loading
 # NumPy, and no command multiplies matrices that are large enough to need them.
 MATRIX_THREADS = "OPENBLAS_NUM_THREADS"
-# glibc gives the memory of large arrays back at once, and every page of the next is cleared again.
+# glibc gives the memory of large arrays back, and every page of the next is cleared again.
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # its names of options
 KEPT_BY_GLIBC = {TRIM_THRESHOLD: 128 * 2**20, MMAP_THRESHOLD: 32 * 2**20}  # bytes: all, one array
-DEBUG = "--debug"
 
 
 def main() -> None:
@@ -34,11 +33,9 @@ def main() -> None:
         _keep_large_arrays()
     os.environ.setdefault(MATRIX_THREADS, "1")
     from ioprism.cli import main as commands
-    from ioprism.command.failure import hide, prepare_streams
+    from ioprism.command.failure import prepare_streams
 
     prepare_streams()
-    if DEBUG not in own:
-        hide()
     commands()
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ioprism.model.verdict import Verdict
     from ioprism.periodicity.results import Rhythm
     from ioprism.phase_detection.find import Phases
-    from ioprism.report_content.steps import ReportSettings
+    from ioprism.report_steps import ReportSettings
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
 
@@ -180,7 +180,7 @@ def analyse(
     trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
 ) -> Report:
     """Run every analysis that the trace has enough detail for."""
-    from ioprism.report_content.steps import document_of
+    from ioprism.report_steps import document_of
     from ioprism.reports.report import Report
 
     return Report(document_of(trace, settings=settings, engine=engine))
@@ -227,7 +227,7 @@ def compare(
         engine: where to compute; by default here.
     """
     from ioprism.comparison.steps import Side, compare_sides
-    from ioprism.report_content.steps import document_of
+    from ioprism.report_steps import document_of
 
     sides = ([side] if isinstance(side, Trace) else side for side in (before, after))
     return compare_sides(

@@ -71,7 +71,8 @@ class SeveralJobsError(UsageError):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         super().__init__(
             f"{len(names)} jobs were given ({shown}{more}), but this command takes one.\n"
-            "Hint: give one of them, or use --one-job if they are one workflow."
+            "Hint: give one of them, use --one-job if they are one workflow, or judge all of them "
+            "with `ioprism insights` or `ioprism site add`."
         )
         self.names = tuple(names)
 
@@ -140,12 +141,12 @@ class UnknownFormatError(TraceError):
         *,
         tried: Sequence[str],
         what: str = "this file",
+        problem: str | None = None,
         hint: str = "`ioprism formats` lists what can be read; "
         "name the format yourself with --format if it is one of them.",
     ) -> None:
         super().__init__(
-            f"no reader recognises {what} (tried {', '.join(tried)}).\nHint: {hint}",
-            source=source,
+            f"{problem or f'no reader recognises {what}'}.\nHint: {hint}", source=source
         )
         self.tried = tuple(tried)
 

@@ -1,4 +1,4 @@
-"""The report over a trace of any size: a page from this machine to its user, and nobody else.
+"""The report over a trace of any size: a page from this machine to its user only.
 
 The server listens on 127.0.0.1 alone. Every address starts with a secret that only the user
 who started it knows; requests by another name, from another page or for anything else are
@@ -36,7 +36,7 @@ NO_PARTS: dict[str, object] = {"title": "", "note": "", "rows": []}
 
 
 def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
-    """Return what the page shows at once; findings, phases and tables come later."""
+    """Return what the page shows first; findings, phases and tables come later."""
     shown = tiles.whole()
     job = trace.job
     facts = [
@@ -172,7 +172,7 @@ class Handler(BaseHTTPRequestHandler):
         """Answer, or refuse."""
         status = 200
         try:
-            kind, content = self._answered()
+            kind, content = self._answer_request()
         except RefusedError as refusal:
             status, kind = refusal.status, "text/plain; charset=utf-8"
             self.close_connection = True
@@ -193,7 +193,7 @@ class Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True  # the page has been closed or moved on
 
-    def _answered(self) -> Answer:
+    def _answer_request(self) -> Answer:
         self._check_sender()
         parts = urlsplit(self.path)
         pieces = parts.path.split("/")

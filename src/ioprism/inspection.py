@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.bottleneck_search.counted_once import io_rows, main_view
-from ioprism.bottleneck_search.inspection import Inspection
-from ioprism.bottleneck_search.parts import MOST, TakenApart, longest_calls, parts
+from ioprism.bottleneck_search.inspection import MOST, Inspection, TakenApart, longest_calls, parts
 from ioprism.bottleneck_search.rule_language.load import rules as load_rules
 from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.steps import Source, prepared
+from ioprism.bottleneck_search.steps import Source, prepare_views
 from ioprism.diagnosis.affected_calls import Concern
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rules.registry import all_rules
@@ -64,7 +63,7 @@ def inspected_finding(
         )
     if answer is None:
         raise AnalysisError(
-            f"there is no finding {rule.code!r} in this trace.\n"
+            f"this trace does not have the finding {rule.code!r}.\n"
             "Hint: `ioprism insights` lists the findings; give the same --thresholds and --servers."
         )
     # As `insights` reports it: below its cause, with no more seconds than I/O stalls the job.
@@ -100,13 +99,13 @@ def inspected_by_name(
     """Take a finding or a bottleneck apart.
 
     Raises:
-        UsageError: there is no bottleneck of this id.
+        UsageError: the id is unknown.
         AnalysisError: there is no such finding in the trace.
     """
     rule = rule_called(identifier)
     if rule is not None:
         evidence = evidence_of_trace(trace, engine, thresholds or Thresholds())
         return inspected_finding(rule, evidence, trace, engine)
-    looked_at = prepared(trace, engine, **chosen)
+    looked_at = prepare_views(trace, engine, **chosen)
     known = load_rules(*map(Path, rules))
     return looked_at.inspect(identifier, known, engine, Source(trace.paths))

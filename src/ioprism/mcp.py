@@ -100,7 +100,7 @@ class Folders:
                 )
         return cls(roots)
 
-    def allowed(self, name: str) -> Path:
+    def allowed_path(self, name: str) -> Path:
         """Return the path that a client names; relative names start at each folder.
 
         Raises:
@@ -204,7 +204,7 @@ class Answers:
         return _page(new, body, offset, limit)
 
     def _read(self, paths: list[str]) -> Trace:
-        return api.read(*map(self._folders.allowed, paths))
+        return api.read(*map(self._folders.allowed_path, paths))
 
 
 TOOLS = ("characterise", "diagnose", "insights", "bottlenecks", "inspect", "phases", "rhythm",
@@ -235,12 +235,12 @@ def server(folders: Iterable[Path]) -> MCPServer[Any]:
     )
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for name in TOOLS:
-        made.add_tool(_told(getattr(answers, name)), name=name, annotations=reads,
+        made.add_tool(_explain_errors(getattr(answers, name)), name=name, annotations=reads,
                       structured_output=False)  # fmt: skip
     return made
 
 
-def _told(tool: Callable[..., str]) -> Callable[..., str]:
+def _explain_errors(tool: Callable[..., str]) -> Callable[..., str]:
     """Say what can be expected to go wrong as the commands do."""
     from mcp.server.mcpserver.exceptions import ToolError
 

@@ -24,7 +24,7 @@ GROUPS: Mapping[str, str] = {
     "ioprism.causes": "a function from an `ioprism.diagnosis.observed.Observed` to "
     "an iterator of `ioprism.diagnosis.replay.Proposal`",
     "ioprism.rules": "a sequence of `ioprism.diagnosis.rules.rule.Rule`",
-    "ioprism.reports": "a function from an `ioprism.report_content.document.Document` to text, "
+    "ioprism.reports": "a function from an `ioprism.report_steps.Document` to text, "
     "under the ending of the file's name",
     "ioprism.transports": "a function from an address to an `ioprism.live.source.Source`, under "
     "the address's scheme",

@@ -11,7 +11,7 @@ import pytest
 import ioprism
 from benchmarks.simulated_storage.cases import make, write_case
 
-DATA = Path(__file__).parents[2] / "data" / "darshan"
+DATA = Path(__file__).parents[1] / "data" / "darshan"
 
 
 def test_syncs_count_where_extended_tracing_leaves_them_out() -> None:

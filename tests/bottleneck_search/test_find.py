@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from benchmarks.synthetic import checkpointing_job, synthesise
 from ioprism import LocalEngine, Trace
-from ioprism.bottleneck_search.classify import classified
+from ioprism.bottleneck_search.classify import classify_views
 from ioprism.bottleneck_search.counted_once import io_rows, main_view
 from ioprism.bottleneck_search.find import Found, bottlenecks_of
 from ioprism.bottleneck_search.settings import Settings
@@ -139,7 +139,7 @@ def test_time_bytes_and_calls_are_conserved_in_every_view(
     chosen = Settings(views=views, combine=combine, floor=0.0, threshold=0.0)  # type: ignore[arg-type]
     rows = io_rows(main_view(job, chosen, LocalEngine()), job, chosen).rows
 
-    for view in classified(rows, chosen, ranks=1):
+    for view in classify_views(rows, chosen, ranks=1):
         if combine == "cross" or len(view.view) == 1:
             records = summed_records(rows.cells, by=view.view)
             assert records.height == view.records

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import ioprism
 
-DATA = Path(__file__).parents[2] / "data" / "darshan"
+DATA = Path(__file__).parents[1] / "data" / "darshan"
 
 
 def test_no_bottleneck_is_nameless() -> None:

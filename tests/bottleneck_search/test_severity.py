@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ioprism import UsageError
 from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.severity import rated
+from ioprism.bottleneck_search.severity import rate_records
 
 
 def records(
@@ -31,12 +31,12 @@ def records(
 
 
 def severities(times: list[float], counts: Sequence[float], **settings: object) -> list[float]:
-    table = rated(records(times, counts), Settings(**settings), io_time=sum(times))  # type: ignore[arg-type]
+    table = rate_records(records(times, counts), Settings(**settings), io_time=sum(times))  # type: ignore[arg-type]
     return table["severity"].to_list()
 
 
 def test_time_in_proportion_is_45_degrees_and_no_bottleneck() -> None:
-    table = rated(records([1.0, 2.0, 3.0], [10, 20, 30]), Settings(), io_time=6.0)
+    table = rate_records(records([1.0, 2.0, 3.0], [10, 20, 30]), Settings(), io_time=6.0)
 
     assert table["severity"].to_list() == pytest.approx([45.0] * 3)
     assert not table["critical"].any()
@@ -51,7 +51,7 @@ def test_labels_begin_beyond_their_angle(degrees: int, label: str) -> None:
     # One of two records has half the calls, and so much time that its angle is exact.
     share = math.tan(math.radians(degrees)) / 4
     counts = [0.25, 0.75]
-    table = rated(records([share, 1 - share], counts), Settings(), io_time=1.0)
+    table = rate_records(records([share, 1 - share], counts), Settings(), io_time=1.0)
 
     assert table["severity"][0] == pytest.approx(degrees)
     assert table["label"][0] == label
@@ -60,7 +60,7 @@ def test_labels_begin_beyond_their_angle(degrees: int, label: str) -> None:
 
 @pytest.mark.parametrize(("threshold", "expected"), [(62, 2), (64, 1), (0, 3), (90, 0)])
 def test_the_threshold_decides(threshold: float, expected: int) -> None:
-    table = rated(
+    table = rate_records(
         records([0.49, 0.36, 0.15], [0.25, 0.15, 0.6]), Settings(threshold=threshold), io_time=1.0
     )
 
@@ -73,7 +73,7 @@ def test_time_without_any_operation_is_90_degrees() -> None:
 
 def test_bytes_compare_the_time_of_data_with_the_amount() -> None:
     table = records([3.0, 1.0], [1, 1], [100, 300])
-    rating = rated(table, Settings(metric="bytes"), io_time=4.0)
+    rating = rate_records(table, Settings(metric="bytes"), io_time=4.0)
 
     assert rating["severity"].to_list() == pytest.approx(
         [math.degrees(math.atan(3)), math.degrees(math.atan(1 / 3))]
@@ -88,7 +88,7 @@ def test_time_compares_with_an_equal_share() -> None:
 
 def test_the_percentile_takes_the_worst() -> None:
     times = [float(n + 1) for n in range(100)]
-    table = rated(records(times, [1.0] * 100), Settings(percentile=0.95), io_time=1.0)
+    table = rate_records(records(times, [1.0] * 100), Settings(percentile=0.95), io_time=1.0)
 
     assert table.filter("critical")["seconds"].to_list() == [95.0, 96.0, 97.0, 98.0, 99.0, 100.0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -88,12 +89,12 @@ def test_hostile_names_reach_neither_terminal_nor_json_unescaped(log: str, as_js
         (["characterise", "nowhere.darshan"], 1, "nowhere.darshan: no such file or folder"),
         (["characterise"], 2, "Missing argument 'TRACE...'"),
         (["characterise", str(LOG), "--format", "x"], 2, "there is no format 'x'"),
-        (["characterise", __file__], 1, "no reader recognises this"),
+        (["characterise", __file__], 1, "the format is unknown"),
         (["convert", str(LOG)], 2, "Missing argument 'OUT'"),
         (["inspect", str(LOG)], 2, "Missing argument 'ID'"),
         (["explore", str(LOG), "--port", "99999"], 2, "99999 is not in the range"),
         (["explode"], 2, "No such command 'explode'"),
-        (["characterize", str(LOG)], 2, "Hint: did you mean characterise?"),
+        (["characterisse", str(LOG)], 2, "Hint: did you mean characterise?"),
         (["characterise", "\x1b[31m"], 1, "\\x1b[31m: no such file or folder"),
         (["characterise", LOG, "--ceiling", DATA], 1, "this is a folder, but a file is needed"),
         (["characterise", LOG, "--clock-offsets", DATA], 2, "Hint: give a text file with lines"),
@@ -172,3 +173,45 @@ def test_formats_lists_what_each_format_tells() -> None:
     assert darshan["available"]
     assert "calls" in darshan["tells"]
     assert "darshan: Darshan 3.x logs" in run("formats").output
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("empty.darshan", b"", "the file is empty"),
+        ("log.darshan.gz", gzip.compress(LOG.read_bytes()), "gunzip log.darshan.gz"),
+        ("calls.csv", b"time,amount\n1,2\n", "lacks the columns start, end or duration"),
+        ("notes.txt", b"hello\n", "if it is one of strace, ftio-text, recorder-text"),
+        ("noise.bin", bytes(range(256)), "if it is one of darshan, recorder, otf2"),
+    ],
+)
+def test_a_file_that_is_not_recognised_is_explained(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    result = CliRunner().invoke(main, ["diagnose", str(tmp_path / name)])
+
+    assert result.exit_code == 1
+    assert said in result.stderr and result.stderr.count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ([str(LOG), "diagnose"], f"ioprism diagnose {LOG}"),
+        (["inspect", "small-writes", str(LOG)], f"ioprism inspect {LOG} small-writes"),
+        (["diagnose", str(LOG.parent)], "ioprism insights"),
+    ],
+)
+def test_words_in_the_wrong_order_are_pointed_out(words: list[str], hint: str) -> None:
+    result = CliRunner().invoke(main, words)
+
+    assert result.exit_code == 2 and hint in result.stderr
+
+
+@pytest.mark.parametrize("name", ["characterize", "help", "completion"])
+def test_other_spellings_and_helpers_work(name: str) -> None:
+    words = {"characterize": [str(LOG)], "help": ["diagnose"], "completion": ["bash"]}[name]
+    result = CliRunner().invoke(main, [name, *words])
+
+    assert result.exit_code == 0 and result.stdout

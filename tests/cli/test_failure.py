@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -18,7 +19,7 @@ from click.testing import CliRunner
 
 from ioprism import BrokenTraceError, LocalEngine, read
 from ioprism.cli import COMMANDS, CommandGroup, main
-from ioprism.command.failure import explained
+from ioprism.command.failure import explain_error
 from ioprism.explore import exploring
 from tests.conftest import TEST_DATA
 
@@ -132,12 +133,6 @@ def test_a_full_output_is_one_message() -> None:
     assert "Traceback" not in said and said.count("Error") == 1
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
-    code, said = shell(f"characterise {LOG} | head -1; true")
-
-    assert (code, said) == (0, "")
-
-
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
 def test_a_narrow_encoding_shows_escapes(encoding: str) -> None:
     code, said = shell(f"characterise {LOG}", PYTHONIOENCODING=encoding)
@@ -145,51 +140,64 @@ def test_a_narrow_encoding_shows_escapes(encoding: str) -> None:
     assert (code, said) == (0, "")
 
 
-def test_what_native_code_prints_does_not_reach_the_terminal() -> None:
-    code = (
-        "import os, sys; sys.argv = ['ioprism', 'formats', *sys.argv[1:]];"
+def test_native_code_that_ends_the_process_leaves_its_message_and_its_signal() -> None:
+    program = (
+        "import os, sys; sys.argv = ['ioprism', 'formats'];"
         "from ioprism.cli import formats;"
-        "formats.formats.callback = lambda *a, **k: os.write(2, b'thread panicked at');"
+        "formats.formats.callback = lambda *a, **k: (os.write(2, b'no memory'), os.abort());"
         "from ioprism.__main__ import main; main()"
     )
-    hidden = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    shown = subprocess.run(
-        [sys.executable, "-c", code, "--debug"], capture_output=True, check=False
-    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
-    assert b"panicked" not in hidden.stderr
-    assert b"panicked" in shown.stderr
+    assert ended.returncode == -signal.SIGABRT
+    assert ended.stderr == "no memory"
+
+
+@pytest.mark.parametrize("words", ["formats", f"characterise {LOG}", f"diagnose {LOG} --json"])
+def test_a_reader_that_leaves_early_is_not_an_error(words: str) -> None:
+    code, said = shell(f"{words} | head -1; exit ${{PIPESTATUS[0]}}")
+
+    assert (code, said.count("Error")) == (0, 0)
+
+
+def test_our_signs_have_plain_forms_where_the_terminal_is_not_utf_8() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ioprism", "diagnose", str(LOG)],
+        capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )  # fmt: skip
+
+    assert b" - " in done.stdout.splitlines()[0]
+    assert b"\\x" not in done.stdout and b"\\u" not in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("deed", "said", "code"),
-    [
-        ("os.abort()", "Error: a library gave up: Aborted.\nHint: --debug", 6),
-        ("os.write(2, b'a panic\\nmemory allocation failed'); os.abort()",
-         "Error: a library gave up: memory allocation failed.\nHint: --memory-limit", 6),
-        ("os.write(2, b'\\x1b[31mbad free'); os.abort()",
-         "Error: a library gave up: \\x1b[31mbad free.\nHint: --debug", 6),
-        ("ctypes.string_at(0)", "Error: a library gave up: Segmentation fault.\nHint:", 11),
-        ("os.write(2, b'only noise')", "", 0),
-    ],
-    ids=["abort", "no memory", "last words", "bad address", "noise"],
-)  # fmt: skip
-def test_native_code_that_ends_the_process_is_one_message(deed: str, said: str, code: int) -> None:
-    program = (
-        "import ctypes, os, sys; sys.argv = ['ioprism', 'formats', *sys.argv[1:]];"
-        "from ioprism.cli import formats;"
-        f"formats.formats.callback = lambda *a, **k: ({deed.replace('; ', ', ')});"
-        "from ioprism.__main__ import main; main()"
-    )
-    hidden = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    shown = subprocess.run(
-        [sys.executable, "-c", program, "--debug"], capture_output=True, text=True
-    )
+    ("when", "coloured"), [("always", True), ("never", False), ("auto", False)]
+)
+def test_colour_is_as_asked(when: str, coloured: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ioprism", "diagnose", str(LOG), "--color", when],
+        capture_output=True, check=True, text=True,
+    )  # fmt: skip
 
-    assert hidden.returncode == code
-    assert hidden.stderr.startswith(said) and hidden.stderr.count("\n") == (2 if said else 0)
-    if "write" in deed:
-        assert shown.stderr.rstrip().endswith(("failed", "bad free", "only noise"))
+    assert ("\x1b[" in done.stdout) is coloured
+
+
+def test_defaults_come_from_the_configuration_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config.toml"
+    monkeypatch.setenv("IOPRISM_CONFIG", str(file))
+    file.write_text("[diagnose]\nfail-on = 0.0\n")
+    failed = CliRunner().invoke(main, ["diagnose", str(LOG)])
+    chosen = CliRunner().invoke(main, ["diagnose", str(LOG), "--fail-on", "1.0"])
+    file.write_text("[diagnose\n")
+    broken = CliRunner().invoke(main, ["diagnose", str(LOG)])
+    file.write_text("top = 3\n")
+    loose = CliRunner().invoke(main, ["diagnose", str(LOG)])
+
+    assert (failed.exit_code, chosen.exit_code) == (3, 0)
+    assert broken.exit_code == loose.exit_code == 2
+    assert "config.toml" in broken.stderr and "Hint" in loose.stderr
 
 
 def test_a_damaged_store_of_runs_is_one_message(tmp_path: Path) -> None:
@@ -244,7 +252,7 @@ def test_a_malformed_request_prints_nothing(said: bytes, capfd: pytest.CaptureFi
 def test_messages_of_errors_are_said_as_they_are() -> None:
     error = BrokenTraceError("it is damaged.", source=Path("a"))
 
-    assert explained(error).message == "a: it is damaged."
+    assert explain_error(error).message == "a: it is damaged."
 
 
 def test_every_command_is_loaded_through_the_handler() -> None:

@@ -245,7 +245,7 @@ def test_the_logs_of_a_killed_job_are_one_job(shared_data: Path) -> None:
     ("args", "code", "message"),
     [
         (["insights", "nowhere.darshan"], 1, "no such file or folder"),
-        (["insights", __file__], 1, "no reader recognises this"),
+        (["insights", __file__], 1, "the format is unknown"),
         (["insights"], 2, "Missing argument"),
         (["insights", str(STRAGGLER), "--min-level", "loud"], 2, "'loud' is not one of"),
         (["phases", str(STRAGGLER), "--layer", "hdf5"], 2, "it has posix"),
@@ -264,7 +264,7 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     result = run("insights", tmp_path)
 
     assert result.exit_code == 1
-    assert "no reader recognises this" in result.stderr
+    assert "no reader recognises this folder" in result.stderr
 
 
 @pytest.mark.parametrize("log", ["hostile-xss", "rich-markup-path"])

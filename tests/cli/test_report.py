@@ -69,7 +69,7 @@ def test_what_is_no_trace_is_one_clear_error(tmp_path: Path, command: str) -> No
     done = run(command, nonsense)
 
     assert done.exit_code == 1
-    assert "no reader recognises this" in done.stderr
+    assert "the format is unknown" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from ioprism.diagnosis.files import Files
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.observed import LibraryCalls, Observed
-from ioprism.diagnosis.phases import IoPhases
-from ioprism.diagnosis.rows import WRITE, CallRows, single_calls
+from ioprism.diagnosis.rows import WRITE, CallRows, IoPhases, single_calls
 
 MIB = 2**20
 Numbers = Sequence[float] | npt.NDArray[np.float64]

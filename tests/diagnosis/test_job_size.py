@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.simulated_storage.cases import make
 from ioprism import diagnose
-from ioprism.diagnosis.job_size import processes_said
+from ioprism.diagnosis.from_calls import processes_said
 
 
 @pytest.mark.parametrize(

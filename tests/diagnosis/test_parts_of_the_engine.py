@@ -7,8 +7,7 @@ import pytest
 
 from ioprism.diagnosis.files import common_directory
 from ioprism.diagnosis.limits import Limits
-from ioprism.diagnosis.phases import io_phases
-from ioprism.diagnosis.rows import departures, own_time
+from ioprism.diagnosis.rows import departures, io_phases, own_time
 from ioprism.diagnosis.targets import TargetPieces, service_times
 from tests.diagnosis.known_rows import writes
 

@@ -22,7 +22,7 @@ from ioprism import (
     file_table,
     read,
 )
-from ioprism.diagnosis.stages import kind_of, list_stages, stage_events
+from ioprism.diagnosis.training import kind_of, list_stages, stage_events
 
 RANKS, EPOCHS, BATCHES, READ, COMPUTE = 4, 2, 5, 0.5, 1.0
 WORKER = 100  # added to the thread number of a reading worker

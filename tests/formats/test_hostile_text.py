@@ -57,7 +57,7 @@ def _answer(read: Callable[[Path], object], path: Path) -> object:
 @pytest.mark.parametrize(
     ("text", "read", "answer"),
     [
-        ("\n" * MANY, read_trace, "no reader recognises"),
+        ("\n" * MANY, read_trace, "the format is unknow"),
         ("\n" * MANY, read_ceiling, "this is not a benchm"),
         (" " * MANY + "x", read_layout, "it does not list the"),
         (f"IOR xfer\na{' ' * MANY}\n", read_runs, "it contains no runs."),

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.severity import LABELS, rated
+from ioprism.bottleneck_search.severity import LABELS, rate_records
 from ioprism.views.perspectives.records import (
     PER_SECOND,
     Rows,
@@ -41,8 +41,8 @@ class Filter:
 
     def keep(self, rows: pl.DataFrame) -> Flags:
         """Mark the rows that stay."""
-        found: Flags = self.marked[_numbers(rows[f"{self.view}_code"])]
-        return found
+        flags: Flags = self.marked[_numbers(rows[f"{self.view}_code"])]
+        return flags
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,19 +54,19 @@ class ViewRecords:
     bottlenecks: int  # beyond the threshold
     below_floor: int  # of them, how many matter too little to be told
     labels: dict[str, int]  # of the bottlenecks, trivia included
-    kept: pl.DataFrame  # the bottlenecks that are told: codes of the view, and every field
+    kept: pl.DataFrame  # the bottlenecks that are reported: codes of the view, and every field
     filters: tuple[Filter, ...] = ()  # what the views before the last one leave
 
 
-def classified(rows: Rows, settings: Settings, *, ranks: int) -> Iterator[ViewRecords]:
+def classify_views(rows: Rows, settings: Settings, *, ranks: int) -> Iterator[ViewRecords]:
     """Yield every view of the settings, in order, with its bottlenecks."""
     walk = Walk(rows, settings, io_time(rows, settings, ranks))
     if settings.combine == "cross":
-        yield from walk.crossed()
+        yield from walk.view_combinations()
     else:
-        found = list(walk.drilled((), rows.cells, ()))
+        records = list(walk.drill_down((), rows.cells, ()))
         order = {name: number for number, name in enumerate(settings.views)}
-        yield from sorted(found, key=lambda v: (len(v.view), [order[name] for name in v.view]))
+        yield from sorted(records, key=lambda v: (len(v.view), [order[name] for name in v.view]))
 
 
 def io_time(rows: Rows, settings: Settings, ranks: int) -> float:
@@ -98,14 +98,14 @@ class Walk:
     settings: Settings
     io_time: float
 
-    def crossed(self) -> Iterator[ViewRecords]:
+    def view_combinations(self) -> Iterator[ViewRecords]:
         """Yield every combination, with a record for each pair, triple and so on."""
         views = self.settings.views
         for size in range(1, len(views) + 1):
             for view in combinations(views, size):
                 yield self._classify(view, self.rows.cells, by=view, filters=())
 
-    def drilled(
+    def drill_down(
         self, prefix: tuple[str, ...], cells: pl.DataFrame, filters: tuple[Filter, ...]
     ) -> Iterator[ViewRecords]:
         """Yield every order of the views, each of what the bottlenecks before it did."""
@@ -113,14 +113,14 @@ class Walk:
             if name in prefix:
                 continue
             view = (*prefix, name)
-            found = self._classify(view, cells, by=(name,), filters=filters)
-            yield found
+            records = self._classify(view, cells, by=(name,), filters=filters)
+            yield records
             if len(view) < len(self.settings.views):
-                marked = self._marked(name, found.kept)
+                marked = self._mark(name, records.kept)
                 inside = cells.filter(pl.Series(marked.keep(cells)))
-                yield from self.drilled(view, inside, (*filters, marked))
+                yield from self.drill_down(view, inside, (*filters, marked))
 
-    def _marked(self, name: str, kept: pl.DataFrame) -> Filter:
+    def _mark(self, name: str, kept: pl.DataFrame) -> Filter:
         marked = np.zeros(len(self.rows.perspectives[name].values), bool)
         marked[_numbers(kept[f"{name}_code"])] = True
         return Filter(name, marked)
@@ -137,7 +137,7 @@ class Walk:
         if self.settings.work is not None:
             fields = self.fields(records, by, cells, filters)
             records = records.with_columns(_work(fields, self.settings.work))
-        critical = rated(records, self.settings, io_time=self.io_time).filter("critical")
+        critical = rate_records(records, self.settings, io_time=self.io_time).filter("critical")
         share = critical["time"] / self.io_time if self.io_time else critical["time"]
         kept = critical.with_columns(job_share=share).filter(
             pl.col("job_share") >= self.settings.floor
@@ -178,10 +178,10 @@ class Walk:
     ) -> pl.DataFrame:
         """Return every field of these records, whose codes of `by` are given."""
         numbering = _Numbering(records, by, self.rows)
-        rows, height = numbering.numbered(self.rows.code_table, filters), records.height
+        rows, height = numbering.number_records(self.rows.code_table, filters), records.height
         functions = longest_functions(rows, self.rows.functions, records=height)
         fields = all_fields(
-            rows, numbering.numbered(cells), classes=self.rows.classes, records=height
+            rows, numbering.number_records(cells), classes=self.rows.classes, records=height
         )
         kinds = main_operation(fields) if height else functions
         return fields.with_columns(function=functions.zip_with(functions.is_not_null(), kinds))
@@ -195,7 +195,7 @@ class _Numbering:
     by: tuple[str, ...]
     rows: Rows
 
-    def numbered(self, rows: pl.DataFrame, filters: tuple[Filter, ...] = ()) -> pl.DataFrame:
+    def number_records(self, rows: pl.DataFrame, filters: tuple[Filter, ...] = ()) -> pl.DataFrame:
         """Return the rows of these records, with each record's number in `record`."""
         codes = [f"{name}_code" for name in self.by]
         numbers = self.records.select(codes).with_row_index("record")
@@ -217,6 +217,6 @@ def _work(fields: pl.DataFrame, metric: pl.Expr) -> pl.Series:
 
 
 def _numbers(codes: pl.Series) -> npt.NDArray[np.integer[Any]]:
-    """Codes to index with; those of an empty table have no dtype of their own."""
+    """Codes to index with; those of an empty table have no dtype."""
     numbers: npt.NDArray[np.integer[Any]] = codes.to_numpy()
     return numbers if len(numbers) else numbers.astype(np.int64)

@@ -64,7 +64,7 @@ def first_processes(trace: Trace) -> pl.DataFrame:
 
 
 NOBODY = -1  # where counters have one record for all ranks
-TIMED = ("time", "phase", "function")  # views that need single calls
+TIMED = ("time", "phase", "function")  # views that need a per-call trace
 
 
 def _layer() -> pl.Expr:
@@ -77,7 +77,7 @@ def _operation() -> pl.Expr:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IoRows:
-    """The rows that count, and how many calls were set aside because they are no I/O."""
+    """The rows that count, and how many calls were left out because they are not I/O."""
 
     rows: Rows
     calls_without_io: int
@@ -90,11 +90,11 @@ def main_view(trace: Trace, settings: Settings, engine: Engine) -> pl.DataFrame:
         return events
     codes = events.select(_layer()).to_series().unique().to_list()
     counted = counted_rows(trace, event_layers=[LAYERS[code] for code in codes])
-    believed = _with_syncs(_believed(counted, trace.job.runtime), events, trace)
+    believed = _with_syncs(_drop_impossible_times(counted, trace.job.runtime), events, trace)
     return pl.concat([events, believed]) if counted.height else events
 
 
-def _believed(counted: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
+def _drop_impossible_times(counted: pl.DataFrame, runtime: float | None) -> pl.DataFrame:
     """Drop metadata times that cannot be, as a diagnosis does: opens that wait for a pipe."""
     metadata = _operation() > OPERATIONS.index("write")
     own = counted.filter(metadata).select(
@@ -187,7 +187,7 @@ def _of_layer(main: pl.DataFrame, trace: Trace, layer: str) -> pl.DataFrame:
     if layer != "deepest":
         if layer not in LAYERS:
             raise UsageError(
-                f"there is no layer {layer!r}.\nHint: layers are deepest, all, {', '.join(LAYERS)}."
+                f"unknown layer {layer!r}.\nHint: layers are deepest, all, {', '.join(LAYERS)}."
             )
         return main.filter(_layer() == LAYERS.index(layer))
     if main.select(_layer()).to_series().n_unique() <= 1:
@@ -208,13 +208,13 @@ def _possible_views(main: pl.DataFrame, trace: Trace, views: tuple[str, ...]) ->
     possible = tuple(view for view in views if view not in TIMED)
     if not possible:
         raise NotEnoughDetailError(
-            needed="single calls",
+            needed="a per-call trace",
             has="counters only",
             hint="use --views process,file, or record with DXT enabled next time.",
         )
     if possible != views:
         left_out = ", ".join(view for view in views if view in TIMED)
         trace.completeness.warn(
-            f"the trace has counters only: the view {left_out} needs single calls and is left out"
+            f"the trace has counters only: the view {left_out} needs a per-call trace; left out"
         )
     return possible

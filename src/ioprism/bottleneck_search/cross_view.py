@@ -8,12 +8,50 @@ import polars as pl
 
 from ioprism.bottleneck_search.classify import Walk
 from ioprism.bottleneck_search.excess import Costs, costs
-from ioprism.bottleneck_search.names import record_names
 from ioprism.bottleneck_search.result import ViewSummary
-from ioprism.bottleneck_search.same_calls import Merged, candidates, merged
+from ioprism.bottleneck_search.same_calls import Merged, candidates, merge_views
 from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.severity import angle, identifiers, labelled
+from ioprism.bottleneck_search.severity import angle, identifiers, severity_label
+from ioprism.views.perspectives.codes import Perspective
 from ioprism.views.perspectives.records import PER_SECOND, Rows
+
+
+def record_names(
+    perspective: Perspective,
+    codes: pl.Series,
+    *,
+    files: pl.DataFrame,
+    processes: pl.DataFrame,
+    bucket: float,
+    origin: float = 0.0,
+) -> pl.Series:
+    """Return the names of these codes: text, or seconds for times. Null: the trace does not say."""
+    values = perspective.values.gather(codes.cast(pl.UInt32)).alias(perspective.name)
+    if perspective.name in ("time", "phase"):
+        return values * bucket + origin
+    if perspective.name == "file":
+        return _looked_up(values, files.select("file", "path"))
+    if perspective.name == "process":
+        return _looked_up(values, processes.select("process", _process_name(processes)))
+    return values
+
+
+def _looked_up(values: pl.Series, table: pl.DataFrame) -> pl.Series:
+    key, name = table.columns
+    rows = pl.DataFrame({key: values.cast(pl.UInt32)})
+    return rows.join(table, on=key, how="left", maintain_order="left")[name].alias(values.name)
+
+
+def _process_name(processes: pl.DataFrame) -> pl.Expr:
+    """`rank 3 on node7`, and the thread where ranks alone do not tell processes apart."""
+    name = pl.format("rank {}", "rank")
+    if processes["rank"].n_unique() < processes.height:
+        name = pl.concat_str(name, pl.format(" thread {}", "tid").fill_null(""))
+    named = pl.concat_str(name, pl.format(" on {}", "host").fill_null(""))
+    if processes["application"].n_unique() > 1:
+        named = pl.concat_str(named, pl.format(" ({})", "application").fill_null(""))
+    return named.alias("name")
+
 
 PREFIX = "record_"  # columns of the table that name a record, one per view
 EDGE = 0.02  # of the unexplained seconds on each side that a time window leaves out
@@ -26,7 +64,7 @@ def cross_view(
     known = costs(rows, across=settings.across, ranks=ranks)
     least = settings.floor * known.io_time
     views = [candidates(view, known, least=max(least, 1e-9)) for view in rows.views]
-    listed = merged(views, known, least=max(least, 1e-9))
+    listed = merge_views(views, known, least=max(least, 1e-9))
     sizes = {view.view: view.records for view in views}
     tables = [_row(one, known, rows, settings, sizes) for one in listed]
     summaries = tuple(
@@ -69,7 +107,7 @@ def _row(
     rated = pl.DataFrame([told]).with_columns(
         severity=angle(pl.col("at_stake"), pl.col("at_stake") - pl.col("excess_seconds"))
     )
-    return rated.with_columns(label=labelled(pl.col("severity"))).hstack(fields)
+    return rated.with_columns(label=severity_label(pl.col("severity"))).hstack(fields)
 
 
 def _share(part: float, whole: float) -> float:
@@ -79,7 +117,7 @@ def _share(part: float, whole: float) -> float:
 def _codes_and_names(
     one: Merged, by: tuple[str, ...], rows: Rows, settings: Settings
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for view in by:
         seen = rows.perspectives[view]
         code = pl.Series([one.codes[view]], dtype=pl.UInt32)
@@ -87,9 +125,9 @@ def _codes_and_names(
             seen, code, files=rows.files, processes=rows.processes,
             bucket=settings.bucket, origin=settings.origin,
         )  # fmt: skip
-        found[f"{view}_code"] = one.codes[view]
-        found[PREFIX + view] = names.item()
-    return found
+        columns[f"{view}_code"] = one.codes[view]
+        columns[PREFIX + view] = names.item()
+    return columns
 
 
 def _window(one: Merged, known: Costs, settings: Settings) -> tuple[float | None, float | None]:

@@ -23,7 +23,7 @@ from ioprism.views.perspectives.records import PER_SECOND, Rows, whole_number
 
 FACTOR = 1.5  # over what peers take: less is chance
 OWN_PACE = 0.05  # of all bytes: a direction that moves less is measured by the other one
-SLACK = 2.0  # reads and writes may well differ so much
+SLACK = 2.0  # reads and writes may well differ by this factor
 LONGEST = 1e15  # nanoseconds that bytes explain: 11 days; sums of more would overflow
 SAME_WORK = 0.2  # by how much calls and bytes may differ to be called the same
 Floats = npt.NDArray[np.float64]
@@ -37,7 +37,7 @@ class Costs:
     # unexplained, weight (unexplained where calls are slower than their data, and no less)
     table: pl.DataFrame
     across: str  # max or sum: processes of one time bucket
-    io_time: float  # seconds of the run in which processes are in I/O calls, joined alike
+    io_time: float  # seconds of the run in which processes are in I/O calls, joined the same way
     nameless: Mapping[str, tuple[int, ...]]  # by view: code of what the trace does not place
 
     def of_records(self, view: str) -> pl.DataFrame:
@@ -45,16 +45,16 @@ class Costs:
 
         Counters say of some calls neither when they were nor whose: these are no record.
         """
-        return joined(self.placed(self.table, view), (f"{view}_code",), self.across)
+        return join_processes(self.drop_unplaced(self.table, view), (f"{view}_code",), self.across)
 
-    def placed(self, rows: pl.DataFrame, view: str) -> pl.DataFrame:
+    def drop_unplaced(self, rows: pl.DataFrame, view: str) -> pl.DataFrame:
         """Leave out the rows of which the trace does not say where they belong in a view."""
         return rows.filter(~pl.col(f"{view}_code").is_in(list(self.nameless[view])))
 
     def of(self, view: str, codes: Sequence[int]) -> tuple[float, float]:
         """Return seconds and unexplained seconds of several records taken together."""
         rows = self.table.filter(pl.col(f"{view}_code").is_in(list(codes)))
-        whole = joined(rows, (), self.across)
+        whole = join_processes(rows, (), self.across)
         return whole["seconds"].item(), whole["unexplained"].item()
 
 
@@ -85,7 +85,9 @@ def costs(rows: Rows, *, across: str, ranks: int) -> Costs:
         name: tuple(rows.perspectives[name].values.is_null().arg_true().to_list())
         for name in rows.views
     }
-    return Costs(table, across, float(joined(table, (), across)["seconds"].item()), nameless)
+    return Costs(
+        table, across, float(join_processes(table, (), across)["seconds"].item()), nameless
+    )
 
 
 def slowest_part(cells: pl.DataFrame, rows: Rows, ranks: int) -> pl.Series:
@@ -97,8 +99,8 @@ def slowest_part(cells: pl.DataFrame, rows: Rows, ranks: int) -> pl.Series:
     if rows.shared is None or not rows.shared.height:
         return pl.repeat(mean, cells.height, eager=True)
     parts = rows.shared.select("file", "part")
-    found = cells.select("file").join(parts, on="file", how="left", maintain_order="left")
-    return found["part"].fill_null(mean)
+    parts_of_cells = cells.select("file").join(parts, on="file", how="left", maintain_order="left")
+    return parts_of_cells["part"].fill_null(mean)
 
 
 def _kind() -> pl.Expr:
@@ -113,8 +115,8 @@ def _typical_rate(rows: pl.DataFrame, kind: int) -> tuple[float, int] | None:
     pace = pl.col("nanoseconds") / pl.col("bytes")
     paced = data.select("bytes", pace=pace).sort("pace").collect()
     half = pl.col("bytes").cum_sum() * 2 >= pl.col("bytes").sum()
-    found = paced.select(pl.col("pace").filter(half).first(), pl.col("bytes").sum()).row(0)
-    return None if found[0] is None else found
+    rate = paced.select(pl.col("pace").filter(half).first(), pl.col("bytes").sum()).row(0)
+    return None if rate[0] is None else rate
 
 
 def _paces(rates: Mapping[int, tuple[float, int] | None]) -> dict[int, float]:
@@ -133,7 +135,7 @@ def _paces(rates: Mapping[int, tuple[float, int] | None]) -> dict[int, float]:
     return paces
 
 
-def joined(rows: pl.DataFrame, by: tuple[str, ...], across: str) -> pl.DataFrame:
+def join_processes(rows: pl.DataFrame, by: tuple[str, ...], across: str) -> pl.DataFrame:
     """Join processes within each time bucket, and add up the buckets; in seconds."""
     sums = pl.col("nanoseconds", "unexplained", "count", "bytes").sum()
     most = pl.col("nanoseconds", "unexplained")
@@ -187,5 +189,5 @@ def _median_of_others(values: Floats) -> Floats:
     place = np.empty(count, np.int64)
     place[order] = np.arange(count)
     middle = (count - 2) // 2
-    found: Floats = values[order][np.where(place <= middle, middle + 1, middle)]
-    return found
+    medians: Floats = values[order][np.where(place <= middle, middle + 1, middle)]
+    return medians

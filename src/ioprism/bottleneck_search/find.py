@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from ioprism.bottleneck_search.classify import Filter, ViewRecords, classified, io_time
+from ioprism.bottleneck_search.classify import Filter, ViewRecords, classify_views, io_time
 from ioprism.bottleneck_search.counted_once import IoRows, io_rows, on_storage
-from ioprism.bottleneck_search.cross_view import PREFIX, cross_view
-from ioprism.bottleneck_search.names import record_names
+from ioprism.bottleneck_search.cross_view import PREFIX, cross_view, record_names
 from ioprism.bottleneck_search.result import ViewSummary
 from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.severity import identifiers
@@ -32,26 +31,26 @@ class Found:
 
 def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Found:
     """Look for bottlenecks in a main view, which may be a stored one."""
-    found = io_rows(main, trace, settings)
+    io = io_rows(main, trace, settings)
     if settings.method == "excess" and settings.work is None and settings.percentile is None:
-        return _one_list(found, trace, settings)
+        return _one_list(io, trace, settings)
     ranks = trace.job.ranks or 1
-    possible = replace(settings, views=found.rows.views)
-    views = list(classified(found.rows, possible, ranks=ranks))
-    totals = _totals(found, trace, settings)
-    tables = [_named(view, found.rows, settings) for view in views]
-    table = _sorted(pl.concat(tables, how="diagonal_relaxed")).with_columns(
+    possible = replace(settings, views=io.rows.views)
+    views = list(classify_views(io.rows, possible, ranks=ranks))
+    totals = _totals(io, trace, settings)
+    tables = [_name_records(view, io.rows, settings) for view in views]
+    table = _sort_records(pl.concat(tables, how="diagonal_relaxed")).with_columns(
         job_processes=pl.lit(totals["processes"]), job_files=pl.lit(totals["files"])
     )
     filters = {".".join(view.view): view.filters for view in views}
-    return Found(totals, tuple(map(_summary, views)), table, found.rows, filters)
+    return Found(totals, tuple(map(_summary, views)), table, io.rows, filters)
 
 
-def _one_list(found: IoRows, trace: Trace, settings: Settings) -> Found:
+def _one_list(io: IoRows, trace: Trace, settings: Settings) -> Found:
     ranks = trace.job.ranks or 1
-    rows = on_storage(found.rows)
+    rows = on_storage(io.rows)
     views, listed = cross_view(rows, replace(settings, views=rows.views), ranks=ranks)
-    totals = _totals(found, trace, settings)
+    totals = _totals(io, trace, settings)
     table = listed.with_columns(
         job_processes=pl.lit(totals["processes"]), job_files=pl.lit(totals["files"])
     )
@@ -63,7 +62,7 @@ def _summary(view: ViewRecords) -> ViewSummary:
     return ViewSummary(view.view, view.records, view.bottlenecks, view.below_floor, view.labels)
 
 
-def _named(view: ViewRecords, rows: Rows, settings: Settings) -> pl.DataFrame:
+def _name_records(view: ViewRecords, rows: Rows, settings: Settings) -> pl.DataFrame:
     codes = [name for name in view.kept.columns if name.endswith("_code")]
     names = [
         record_names(
@@ -79,7 +78,7 @@ def _named(view: ViewRecords, rows: Rows, settings: Settings) -> pl.DataFrame:
     return view.kept.with_columns(names).with_columns(view=pl.lit(".".join(view.view)))
 
 
-def _sorted(table: pl.DataFrame) -> pl.DataFrame:
+def _sort_records(table: pl.DataFrame) -> pl.DataFrame:
     """Number by the seconds beyond proportion; sort by severity, then time at stake."""
     order = sorted(name for name in table.columns if name.startswith(PREFIX))
     in_proportion = pl.when(pl.col("time_share") > 0).then(
@@ -92,9 +91,9 @@ def _sorted(table: pl.DataFrame) -> pl.DataFrame:
     return numbered.sort("severity", "at_stake", "number", descending=[True, True, False])
 
 
-def _totals(found: IoRows, trace: Trace, settings: Settings) -> dict[str, float | None]:
+def _totals(io: IoRows, trace: Trace, settings: Settings) -> dict[str, float | None]:
     """The characteristics of the I/O that was looked at."""
-    rows = found.rows
+    rows = io.rows
     everything = pl.lit(0, dtype=pl.UInt32)
     fields = all_fields(
         rows.code_table.with_columns(record=everything),
@@ -116,5 +115,5 @@ def _totals(found: IoRows, trace: Trace, settings: Settings) -> dict[str, float 
         "processes": max(doing.processes or 0, everyone),
         "applications": doing.applications or 0,
         "hosts": doing.hosts or 0,
-        "calls_without_io": found.calls_without_io,
+        "calls_without_io": io.calls_without_io,
     }

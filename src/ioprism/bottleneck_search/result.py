@@ -93,7 +93,7 @@ class Bottlenecks(Result):
         """Whether a bottleneck that is told about has this label or a worse one."""
         order = list(INITIALS)
         present = self.table["label"].cast(pl.String).unique().to_list() if self.found else []
-        return any(order.index(found) <= order.index(label) for found in present)
+        return any(order.index(label_of_one) <= order.index(label) for label_of_one in present)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per bottleneck above the floor, with every field."""

@@ -13,7 +13,7 @@ from ioprism.bottleneck_search.excess import FACTOR, Costs, above_peers
 MOST = 40  # candidates of each view
 SAME = 0.8  # of the unexplained seconds of both: they cover the same calls
 INSIDE = 0.7  # of its unexplained seconds: a record is part of another
-WORTH_TELLING = 0.5  # of the whole's seconds: a part is told by itself
+WORTH_TELLING = 0.5  # of the seconds of the whole: a larger part is listed separately
 DOMINANT = 0.8  # of a record's unexplained seconds: where they happen
 ALIKE = 0.67  # of the costliest: records of one view are folded
 WEIGHT = pl.col("weight").sum()
@@ -57,36 +57,40 @@ class ViewCandidates:
 
 
 def candidates(view: str, costs: Costs, *, least: float) -> ViewCandidates:
-    """Return the records of a view that cost at least so many seconds above their peers."""
+    """Return the records of a view that cost at least `least` seconds above their peers."""
     records = above_peers(costs.of_records(view))
     code = f"{view}_code"
     chosen = records.filter((pl.col("excess") >= least) & (pl.col("factor") >= FACTOR))
     worst = chosen.sort("excess", code, descending=[True, False]).head(MOST)
     weights = dict(costs.table.group_by(code).agg(WEIGHT).iter_rows())
     names = ("seconds", "factor", "peers_seconds", "same_work", "peers_bytes", "bytes")
-    found = tuple(
+    costly = tuple(
         Candidate(view, row[code], row["excess"], weights[row[code]], {n: row[n] for n in names})
         for row in worst.iter_rows(named=True)
     )
-    return ViewCandidates(view, records.height, found)
+    return ViewCandidates(view, records.height, costly)
 
 
-def merged(views: list[ViewCandidates], costs: Costs, *, least: float) -> list[Merged]:
-    """Join what covers the same calls, fold what is alike, and say where it happens."""
+def merge_views(views: list[ViewCandidates], costs: Costs, *, least: float) -> list[Merged]:
+    """Join what covers the same calls, fold similar records, and add where it happens."""
     every = [one for view in views for one in view.found]
-    every.sort(key=lambda one: (-_rounded(one.excess), _breadth(one, views), one.view, one.code))
+    every.sort(
+        key=lambda one: (-_round_seconds(one.excess), _breadth(one, views), one.view, one.code)
+    )
     together = _overlaps(views, costs)
     kept: list[Merged] = []
     for one in every:
         _add(one, kept, together)
     sizes = {view.view: view.records for view in views}
-    # One record that costs as much as many alike together names them all.
-    folded = sorted(_folded(kept, costs), key=lambda one: (-_rounded(one.excess), len(one.alike)))
+    # One record that costs as much as many similar ones together names them all.
+    folded = sorted(
+        _fold_similar(kept, costs), key=lambda one: (-_round_seconds(one.excess), len(one.alike))
+    )
     told = _without_parts([one for one in folded if one.excess >= least], costs)
-    return [_described(group, costs, sizes) for group in told]
+    return [_describe_place(group, costs, sizes) for group in told]
 
 
-def _rounded(seconds: float) -> float:
+def _round_seconds(seconds: float) -> float:
     """Sums of the same calls may differ in their last digits; that must not decide an order."""
     return float(f"{seconds:.9g}")
 
@@ -117,7 +121,7 @@ Overlaps = Mapping[tuple[str, int, str, int], float]
 
 def _overlaps(views: list[ViewCandidates], costs: Costs) -> Overlaps:
     """Unexplained nanoseconds that two candidates of different views have in common."""
-    found: dict[tuple[str, int, str, int], float] = {}
+    overlaps: dict[tuple[str, int, str, int], float] = {}
     for one, other in combinations([view for view in views if view.found], 2):
         keys = [f"{one.view}_code", f"{other.view}_code"]
         wanted = [
@@ -126,9 +130,9 @@ def _overlaps(views: list[ViewCandidates], costs: Costs) -> Overlaps:
         ]
         sums = costs.table.lazy().filter(*wanted).group_by(keys).agg(WEIGHT).collect()
         for first, second, weight in sums.iter_rows():
-            found[one.view, first, other.view, second] = weight
-            found[other.view, second, one.view, first] = weight
-    return found
+            overlaps[one.view, first, other.view, second] = weight
+            overlaps[other.view, second, one.view, first] = weight
+    return overlaps
 
 
 def _add(one: Candidate, kept: list[Merged], together: Overlaps) -> None:
@@ -144,7 +148,7 @@ def _add(one: Candidate, kept: list[Merged], together: Overlaps) -> None:
     kept.append(Merged(one, (one.view,), one.excess, one.numbers["seconds"]))
 
 
-def _folded(kept: list[Merged], costs: Costs) -> Iterator[Merged]:
+def _fold_similar(kept: list[Merged], costs: Costs) -> Iterator[Merged]:
     """Join records of one view that cost about the same; together they may cost more."""
     left = list(kept)
     while left:
@@ -167,7 +171,7 @@ def _as_costly(one: Merged, other: Merged) -> bool:
     return one.excess >= ALIKE * other.excess
 
 
-def _described(group: Merged, costs: Costs, sizes: Mapping[str, int]) -> Merged:
+def _describe_place(group: Merged, costs: Costs, sizes: Mapping[str, int]) -> Merged:
     """Add in which application, directory, file and process it happens, where one dominates."""
     lead = group.lead
     rows = costs.table.filter(pl.col(f"{lead.view}_code").is_in(list(group.records)))
@@ -176,7 +180,7 @@ def _described(group: Merged, costs: Costs, sizes: Mapping[str, int]) -> Merged:
     for view, records in sizes.items():
         if view in (lead.view, "time", "phase") or records < 2:
             continue
-        named = costs.placed(rows, view).group_by(f"{view}_code")
+        named = costs.drop_unplaced(rows, view).group_by(f"{view}_code")
         most = named.agg(pl.col("weight").sum())
         best = most.sort("weight", f"{view}_code", descending=[True, False]).head(1)
         if best.height and best["weight"].item() >= DOMINANT * whole > 0:

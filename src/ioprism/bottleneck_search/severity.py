@@ -27,7 +27,7 @@ WISIO_PERCENTILES = (0.9, 0.75, 0.5, 0.25, 0.1, 0.01, 0.001)
 TOLERANCE = 1e-9  # degrees
 
 
-def rated(records: pl.DataFrame, settings: Settings, *, io_time: float) -> pl.DataFrame:
+def rate_records(records: pl.DataFrame, settings: Settings, *, io_time: float) -> pl.DataFrame:
     """Add time, time_share, work_share, severity, label and whether the record is a bottleneck.
 
     Args:
@@ -73,19 +73,21 @@ def angle(time_share: pl.Expr, work_share: pl.Expr) -> pl.Expr:
 
 def _as_paper(records: pl.DataFrame, settings: Settings) -> pl.DataFrame:
     severity = pl.col("severity")
-    found = records.with_columns(severity=angle(pl.col("time_share"), pl.col("work_share")))
+    angles = records.with_columns(severity=angle(pl.col("time_share"), pl.col("work_share")))
     if settings.percentile is None:
         critical = severity > settings.threshold + TOLERANCE
     else:
         critical = _percentile(severity) >= settings.percentile
-    return found.with_columns(label=labelled(severity), critical=critical & (pl.col("time") > 0))
+    return angles.with_columns(
+        label=severity_label(severity), critical=critical & (pl.col("time") > 0)
+    )
 
 
 def _percentile(column: pl.Expr) -> pl.Expr:
     return column.rank("average") / pl.len()
 
 
-def labelled(severity: pl.Expr) -> pl.Expr:
+def severity_label(severity: pl.Expr) -> pl.Expr:
     """The paper's name for an angle."""
     label = pl.lit("trivial")
     for name, edge in reversed(PAPER):

@@ -11,9 +11,9 @@ import polars as pl
 
 from ioprism.bottleneck_search.counted_once import main_view
 from ioprism.bottleneck_search.find import bottlenecks_of
-from ioprism.bottleneck_search.inspection import Inspection, inspected, rows_behind
+from ioprism.bottleneck_search.inspection import Inspection, inspect_bottleneck, rows_behind
 from ioprism.bottleneck_search.result import Bottlenecks
-from ioprism.bottleneck_search.rule_language.explain import explained
+from ioprism.bottleneck_search.rule_language.explain import explain_bottlenecks
 from ioprism.bottleneck_search.rule_language.expression import compile_quantity
 from ioprism.bottleneck_search.rule_language.load import DIMENSIONS, Rule, rules
 from ioprism.bottleneck_search.settings import (
@@ -48,7 +48,7 @@ def make_settings(
         return Settings(metric=metric, **chosen)
     sums = {name: d for name, d in DIMENSIONS.items() if not name.endswith("share")}
     work = compile_quantity(metric, fields=sums)
-    varies = work.fields and not work.is_zero  # or it is no metric
+    varies = work.fields and not work.is_zero  # otherwise it is not a metric
     return Settings(metric=metric, work=work.compute if varies else None, **chosen)
 
 
@@ -64,12 +64,12 @@ def analyse(
 ) -> Bottlenecks:
     """Find and explain the bottlenecks of a trace that is open already."""
     known = rules(*rule_files)
-    return prepared(trace, engine, compatible=compatible, **chosen).bottlenecks(
+    return prepare_views(trace, engine, compatible=compatible, **chosen).bottlenecks(
         known, top=top, page=page
     )
 
 
-def prepared(
+def prepare_views(
     trace: Trace,
     engine: Engine,
     *,
@@ -131,7 +131,9 @@ class PreparedView:
     ) -> Bottlenecks:
         """Find and explain bottlenecks."""
         result = bottlenecks_of(self.main, self.trace, self.settings)
-        return explained(result, known, top=top, page=page, settings=self.settings.shown())
+        return explain_bottlenecks(
+            result, known, top=top, page=page, settings=self.settings.shown()
+        )
 
     def inspect(
         self, identifier: str, known: Sequence[Rule], engine: Engine, source: Source
@@ -144,8 +146,8 @@ class PreparedView:
         bottlenecks = bottlenecks_of(self.main, self.trace, self.settings)
         rows = rows_behind(bottlenecks, identifier)
         alone = replace(bottlenecks, table=bottlenecks.table.filter(pl.col("id") == identifier))
-        (bottleneck,) = explained(alone, known).bottlenecks
+        (bottleneck,) = explain_bottlenecks(alone, known).bottlenecks
         trace = self.trace
         if not trace.partitions:
             trace = source.read()
-        return inspected(bottleneck, rows, trace, engine, self.settings)
+        return inspect_bottleneck(bottleneck, rows, trace, engine, self.settings)

@@ -11,7 +11,7 @@ import click
 
 from ioprism.bottleneck_search.settings import METRICS
 from ioprism.bottleneck_search.steps import make_settings
-from ioprism.command.options import PATH, Number, option, stacked
+from ioprism.command.options import PATH, Number, option, stack_decorators
 from ioprism.errors import ExpressionError, UsageError
 
 _DECLARED = [
@@ -75,4 +75,4 @@ def looking(command: Callable[..., Any]) -> Callable[..., Any]:
             raise UsageError(f"--metric: {error}") from error
         return command(*args, settings=settings, **others)
 
-    return stacked(*_DECLARED)(with_settings)
+    return stack_decorators(*_DECLARED)(with_settings)

@@ -12,7 +12,7 @@ from ioprism.bottleneck_search.severity import LABELS
 from ioprism.bottleneck_search.steps import Source
 from ioprism.cli.bottleneck_options import looking
 from ioprism.command import options, output
-from ioprism.command.options import TABLE, option
+from ioprism.command.options import TABLE, Command, option
 from ioprism.formats.tables.export import write_table
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import bottlenecks as terminal_form
@@ -28,7 +28,7 @@ def _list_views(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @looking

@@ -9,13 +9,14 @@ import click
 from ioprism.characteristics.totals import characterise as describe
 from ioprism.characteristics.totals import relate
 from ioprism.command import options, output
+from ioprism.command.options import Command
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import characterise as terminal_form
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @options.ceilings

@@ -8,7 +8,7 @@ import click
 
 from ioprism.api import analyse
 from ioprism.command import options, output
-from ioprism.command.options import option
+from ioprism.command.options import Command, option
 from ioprism.comparison.steps import compare_sides, read_side, run_folders
 from ioprism.diagnosis.steps import with_layout
 from ioprism.engine.local import LocalEngine
@@ -22,7 +22,7 @@ FAILED = 3  # exit code when --fail-on was met
 BETWEEN = "\0"  # stands for `--` among the paths: no path holds it
 
 
-class TwoSides(click.Command):
+class TwoSides(Command):
     """Keeps the `--` between both sides, so that options may stand anywhere."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

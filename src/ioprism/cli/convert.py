@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, option
+from ioprism.command.options import PATH, Command, option
 from ioprism.conversion import check_ending
 from ioprism.conversion import convert as write
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @click.argument("target", metavar="OUT", type=PATH)
 @options.format_name

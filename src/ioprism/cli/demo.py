@@ -9,7 +9,7 @@ import click
 
 from ioprism.api import analyse, sample_log
 from ioprism.command import options, output
-from ioprism.command.options import option
+from ioprism.command.options import Command, option
 from ioprism.formats.registry import read_trace
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import report as terminal_form
@@ -18,7 +18,7 @@ from ioprism.storage.atomic import atomic_write, atomic_write_text
 PAGE = "report.html"
 
 
-@click.command()
+@click.command(cls=Command)
 @option(
     "--output",
     "-o",

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, NumberRange, option
+from ioprism.command.options import PATH, Command, NumberRange, option
 from ioprism.diagnosis.steps import DiagnosisOptions
 from ioprism.diagnosis.steps import diagnose as judge
 from ioprism.errors import CannotJudgeError
@@ -17,7 +17,7 @@ from ioprism.reports.to_terminal import diagnose as terminal_form
 FAILED = 3  # exit code when --fail-on was met
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @option("--top", type=click.IntRange(1), help="Show at most this many causes.")

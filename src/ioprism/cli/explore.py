@@ -8,13 +8,13 @@ from pathlib import Path
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import option
+from ioprism.command.options import Command, option
 from ioprism.engine.local import LocalEngine
 from ioprism.explore import exploring
 from ioprism.reports import to_json
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @option(
     "--port",
@@ -47,7 +47,7 @@ def explore(
     if not quiet:
         output.say("reading events…")
     with exploring(trace, engine=LocalEngine(), port=port) as server:
-        try:  # whoever has read the address may stop it at once
+        try:  # who has read the address may stop it immediately
             if as_json:
                 click.echo(to_json.document(trace, {"address": server.address}))
             else:

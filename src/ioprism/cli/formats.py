@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from ioprism.command import options, output
+from ioprism.command.options import Command
 from ioprism.formats.registry import FACTS, Unavailable, readers
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import formats as terminal_form
 
 
-@click.command()
+@click.command(cls=Command)
 @options.as_json
 def formats(as_json: bool) -> None:
     """List the trace formats ioprism reads, and what each of them records.

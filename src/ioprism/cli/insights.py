@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ioprism.command import options
-from ioprism.command.options import option
+from ioprism.command.options import Command, option
 from ioprism.diagnosis.insights import Failed, Judged, judge_group, judge_many
 from ioprism.diagnosis.rules.registry import LEVELS, Insights
 from ioprism.errors import BrokenTraceError
@@ -27,7 +27,7 @@ FAILED = 3  # exit code when --fail-on was met
 LEVEL = click.Choice([level.value for level in Severity])
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @option("--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse.")
@@ -111,7 +111,7 @@ def _progress(what: str, *, quiet: bool) -> AbstractContextManager[Progress]:
     return output.progress(what, quiet=quiet)
 
 
-def _filtered(insights: Insights, level: Severity) -> Insights:
+def _at_level(insights: Insights, level: Severity) -> Insights:
     if level is LEVELS[-1]:
         return insights
     return replace(insights, findings=insights.at_least(level))
@@ -123,7 +123,7 @@ def _meets(jobs: list[Judged], level: Severity) -> bool:
 
 
 def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: bool) -> None:
-    shown = _filtered(judged.insights, level)
+    shown = _at_level(judged.insights, level)
     if as_json:
         from ioprism.reports import to_json
         from ioprism.reports.to_json import insights as json_form
@@ -164,7 +164,7 @@ def _show_many(
         from ioprism.reports import to_json
         from ioprism.reports.to_json import insights as json_form
 
-        rows = [(j.paths, j.warnings, j.job, _filtered(j.insights, level)) for j in jobs]
+        rows = [(j.paths, j.warnings, j.job, _at_level(j.insights, level)) for j in jobs]
         formats = "+".join(dict.fromkeys(job.format for job in jobs))
         text = to_json.document_of(
             json_form.jobs_body(rows, failures), paths=paths, format_name=formats, warnings=failures
@@ -174,6 +174,6 @@ def _show_many(
     from ioprism.command import output
     from ioprism.reports.to_terminal import insights as terminal_form
 
-    shown = [(j.paths, j.job, _filtered(j.insights, level)) for j in jobs]
+    shown = [(j.paths, j.job, _at_level(j.insights, level)) for j in jobs]
     terminal_form.show_jobs(shown, output.console(), everything=everything)
     output.show_warnings(failures)

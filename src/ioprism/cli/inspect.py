@@ -15,6 +15,7 @@ from ioprism.bottleneck_search.steps import Source
 from ioprism.cli.bottleneck_options import looking
 from ioprism.cli.insights import chosen_thresholds, server_loads
 from ioprism.command import options, output
+from ioprism.command.options import Command
 from ioprism.diagnosis.evidence import evidence_of_trace
 from ioprism.diagnosis.insights import with_background_load
 from ioprism.errors import UsageError
@@ -33,7 +34,7 @@ OF_BOTTLENECKS = frozenset(
 OF_FINDINGS = frozenset({"thresholds_file", "servers"})
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @click.argument("identifier", metavar="ID")
 @options.format_name
@@ -65,6 +66,10 @@ def inspect(
 
     Example: ioprism inspect run42.darshan small-writes
     """
+    if len(paths) == 1 and Path(identifier).exists() and not paths[0].exists():
+        raise click.UsageError(
+            f"the trace comes before the ID.\nHint: ioprism inspect {identifier} {paths[0]}"
+        )
     rule = rule_called(identifier)
     if rule is None:
         _refuse(OF_FINDINGS, f"{printable(identifier)[:40]!r} is not the code of a finding")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-from ioprism.command.options import PATH
+from ioprism.command.options import PATH, Command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=PATH)
 def mcp(folders: tuple[Path, ...]) -> None:
     """Serve the Model Context Protocol: tools that return the same JSON as the commands.

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, Number, option
+from ioprism.command.options import PATH, Command, Number, option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
 from ioprism.periodicity.detect import METHODS, Options
@@ -47,7 +47,7 @@ class AutoNumber(click.ParamType["float | None"]):
         return number
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @option(
     "--direction",
@@ -166,14 +166,14 @@ def _show_many(
     from ioprism.periodicity.many import period_table
 
     with output.progress("looking for periods", quiet=quiet) as progress:
-        found = period_table(jobs, settings, format_name=format_name, progress=progress)
-    for message in found.failed:
+        table = period_table(jobs, settings, format_name=format_name, progress=progress)
+    for message in table.failed:
         output.say(f"skipped {message}")
     if as_json:
-        document = to_json.document_of(found.to_dict(), paths=paths, format_name="several")
+        document = to_json.document_of(table.to_dict(), paths=paths, format_name="several")
         click.echo(document)
     else:
-        terminal_form.show_many(found, output.console())
+        terminal_form.show_many(table, output.console())
 
 
 def _write_page(

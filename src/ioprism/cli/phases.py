@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import NumberRange, option
+from ioprism.command.options import Command, NumberRange, option
 from ioprism.engine.local import LocalEngine
 from ioprism.phase_detection.find import phases as find_phases
 from ioprism.reports import to_json
@@ -15,7 +15,7 @@ from ioprism.reports.to_terminal import phases as terminal_form
 from ioprism.settings import PhaseSettings
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @options.format_name
 @option("--layer", metavar="NAME", help="Only this interface: posix, mpiio, stdio, …")

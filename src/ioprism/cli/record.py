@@ -17,21 +17,21 @@ import click
 from rich.console import Console
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, option
+from ioprism.command.options import PATH, Command, option
 from ioprism.errors import BrokenTraceError, IoprismError, UnknownFormatError
 from ioprism.recording.choice import TRACERS
 
 if TYPE_CHECKING:
     from ioprism.recording.steps import Plan
     from ioprism.recording.trials import Trial
-    from ioprism.report_content.document import Document
+    from ioprism.report_steps import Document
     from ioprism.storage.recordings import RecordedRun, Recording
 
 PAGE = "report.html"
 FAILED = 3  # exit code when --fail-on was met
 
 
-@click.command(context_settings={"allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 @option(
     "--output",

@@ -8,10 +8,10 @@ import click
 
 from ioprism.api import analyse
 from ioprism.command import options, output
-from ioprism.command.options import Written, option
+from ioprism.command.options import Command, Written, option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.verdict import Severity
-from ioprism.report_content.steps import ReportSettings
+from ioprism.report_steps import ReportSettings
 from ioprism.reports.report import report_endings
 from ioprism.reports.to_terminal import report as terminal_form
 from ioprism.settings import Thresholds, read_thresholds
@@ -20,7 +20,7 @@ FAILED = 3  # exit code when --fail-on was met
 LEVELS = tuple(Severity)
 
 
-@click.command()
+@click.command(cls=Command)
 @options.traces
 @option(
     "--output", "-o", "page", type=Written("reports", report_endings), help="HTML page to write."

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, NumberRange, option
+from ioprism.command.options import PATH, Command, NumberRange, option
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import schedule as terminal_form
 from ioprism.scheduling.policies import POLICIES
@@ -43,7 +43,7 @@ spread = 0.2              # of the period, from job to job
 """
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("paths", metavar="[JOBS]...", nargs=-1, type=PATH)
 @option(
     "--policy",
@@ -101,16 +101,16 @@ def schedule(
         ftio_python=ftio_python,
     )
     with output.progress("simulating", quiet=quiet):
-        found = _schedule(paths, settings)
+        simulated = _schedule(paths, settings)
     if page is not None:
         from ioprism.reports.to_html import schedule as html_form
         from ioprism.storage.atomic import atomic_write_text
 
-        atomic_write_text(page, html_form.page(found), replace=force)
+        atomic_write_text(page, html_form.page(simulated), replace=force)
     if as_json:
-        click.echo(to_json.document_of(found.to_dict(), paths=paths, format_name="workload"))
+        click.echo(to_json.document_of(simulated.to_dict(), paths=paths, format_name="workload"))
     else:
-        terminal_form.show(found, output.console())
+        terminal_form.show(simulated, output.console())
     output.say_written(page, quiet=quiet)
 
 

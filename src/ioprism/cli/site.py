@@ -11,7 +11,7 @@ import click
 
 from ioprism.cli.insights import server_loads
 from ioprism.command import options, output
-from ioprism.command.options import PAGE, PATH, NumberRange, option, stacked
+from ioprism.command.options import PAGE, PATH, NumberRange, option, stack_decorators
 from ioprism.errors import IoprismError
 from ioprism.reports import to_json
 from ioprism.site.steps import (
@@ -132,7 +132,7 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
         which = Chosen(parse_day(since), parse_day(until), application, user)
         command(tables=chosen_tables(store, which, servers=server_loads(servers)), **others)
 
-    return stacked(*declared)(with_tables)
+    return stack_decorators(*declared)(with_tables)
 
 
 def _table(subject: str, what: str) -> click.Command:

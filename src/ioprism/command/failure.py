@@ -1,18 +1,10 @@
-"""What a command says when it fails: one message and an exit code, whatever went wrong.
-
-A library that aborts, or a memory fault, ends the process before Python can react. So a second
-process listens to what native code prints (`hide`): it says nothing as long as all goes
-well, and one message if the process ends that way. The exit code is then the signal's number.
-"""
+"""What a command prints when it fails: one message and an exit code, whatever went wrong."""
 
 from __future__ import annotations
 
-import atexit
-import ctypes
+import codecs
 import errno
-import faulthandler
 import os
-import signal
 import sys
 from contextlib import suppress
 
@@ -45,7 +37,7 @@ HINTS: dict[int | None, str] = {
 }
 
 
-def explained(error: BaseException) -> click.ClickException:
+def explain_error(error: BaseException) -> click.ClickException:
     """Return the message for anything that a command may raise."""
     if isinstance(error, click.ClickException):
         vars(error)["message"] = harmless(error.message)
@@ -97,11 +89,36 @@ def is_last_resort(error: BaseException) -> bool:
     return isinstance(error, Exception) or type(error).__name__ == PANIC
 
 
+# What stands for our own signs on terminals that are not UTF-8; other characters are escaped.
+PLAIN = "ioprism.plain"
+PLAIN_SIGNS = {
+    "·": "-", "−": "-", "–": "-", "…": "...", "µ": "u", "×": "x", "≥": ">=", "≤": "<=", "≈": "~",
+    "→": "->", "›": ">", "█": "#", "▇": "#", "▆": "#", "▅": "#", "▄": "=", "▃": "=", "▂": "-",
+    "▁": "_", "─": "-", "━": "-", "│": "|", "├": "|", "└": "`", "•": "*", "“": '"', "”": '"',
+    "’": "'", "°": " deg", "²": "^2", "σ": "sigma", "ρ": "rho",
+}  # fmt: skip
+
+
+def _plain_sign(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    character = error.object[error.start]
+    if character in PLAIN_SIGNS:
+        return PLAIN_SIGNS[character], error.start + 1
+    only = UnicodeEncodeError(
+        error.encoding, error.object, error.start, error.start + 1, error.reason
+    )
+    return codecs.backslashreplace_errors(only)
+
+
+codecs.register_error(PLAIN, _plain_sign)
+
+
 def prepare_streams() -> None:
-    """Make printing safe: no closed stream, no character that cannot be shown.
+    """Make printing safe: no closed stream, no character that the terminal cannot show.
 
     Raises:
-        SystemExit: nobody can read the answer.
+        SystemExit: standard output is closed.
     """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - it stays open to the end
@@ -112,73 +129,4 @@ def prepare_streams() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - it stays open to the end
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):
-            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-FATAL = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-MARK = b"Fatal Python error: "  # begins what `faulthandler` writes at the end
-FAREWELL = b"\0"  # all went well; what this process started may live on, and hold the pipe
-MOST_FILES = 2**16
-KEPT = 8192  # bytes of what native code printed last
-MEMORY = "memory"
-
-
-def hide() -> None:
-    """Keep what native code prints from the terminal; Python's messages stay.
-
-    `sys.stderr` goes on to where it was. Where somebody else has redirected it, we are a guest in
-    their process and change nothing.
-    """
-    stream = sys.__stderr__
-    if stream is None or sys.stderr is not stream:
-        return
-    with suppress(OSError, ValueError):
-        shown = os.dup(stream.fileno())
-        heard, said = os.pipe()
-        if os.fork() == 0:
-            _listen(heard, shown)
-        os.close(heard)
-        os.dup2(said, 2)
-        os.close(said)
-        sys.stderr = open(  # noqa: SIM115, PTH123 - it stays open to the end
-            shown, "w", encoding=stream.encoding, errors="backslashreplace", buffering=1
-        )
-        atexit.register(os.write, 2, FAREWELL)
-        _end_with_a_word()
-
-
-def _end_with_a_word() -> None:
-    """Let a fatal signal print its name on what is listened to, and then be an exit code."""
-    library = ctypes.CDLL(None)
-    for number in FATAL:
-        library.signal(int(number), library._exit)
-    faulthandler.enable(file=2)
-
-
-def _listen(heard: int, shown: int) -> None:
-    """Wait for the end of the other process; runs in the second one and never returns."""
-    try:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            signal.signal(number, signal.SIG_IGN)
-        os.dup2(heard, 0)
-        os.dup2(shown, 2)
-        os.closerange(1, 2)  # or whoever reads the answer would wait for us
-        os.closerange(3, MOST_FILES)
-        text = b""
-        while (piece := os.read(0, KEPT)) and not piece.endswith(FAREWELL):
-            text = (text + piece)[-KEPT:]
-        if MARK in text:
-            os.write(2, last_words(text).encode("utf-8", "backslashreplace"))
-    finally:
-        os._exit(0)
-
-
-def last_words(text: bytes) -> str:
-    """The message for a process that ended while native code was at work."""
-    before, _, after = text.partition(MARK)
-    lines = [line for line in before.decode("utf-8", "replace").splitlines() if line.strip()]
-    lack = [line for line in lines if MEMORY in line]
-    why = (*lines, *lack)[-1] if lines else after.decode("utf-8", "replace").partition("\n")[0]
-    small = MEMORY in why
-    hint = "--memory-limit reads in smaller pieces" if small else "--debug shows all it printed"
-    return f"Error: a library gave up: {printable(why)[:LONGEST]}.\nHint: {hint}.\n"
+            stream.reconfigure(errors=PLAIN)  # type: ignore[union-attr]

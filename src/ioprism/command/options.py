@@ -82,6 +82,31 @@ class Written(click.Path):
         return path
 
 
+# Options that few users need; help lists them last.
+ADVANCED = {
+    "--one-job", "--each", "--clock-offsets", "--format", "--thresholds", "--layout", "--ceiling",
+    "--model", "--servers", "--engine", "--scheduler", "--cluster", "--workers", "--memory-limit",
+    "--index",
+}  # fmt: skip
+
+
+class Command(click.Command):
+    """A command whose help lists advanced options last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in two sections."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": [], "Advanced": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record and isinstance(parameter, click.Option):
+                advanced = ADVANCED.intersection(parameter.opts)
+                sections["Advanced" if advanced else "Options"].append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PAGE = Written("pages", lambda: (".html", ".htm"))
@@ -90,7 +115,7 @@ PATH: click.Path = click.Path(path_type=Path)
 option = partial(click.option, show_default=True)
 
 
-def stacked(*decorators: Decorator) -> Decorator:
+def stack_decorators(*decorators: Decorator) -> Decorator:
     """Apply decorators as if they stood one below the other."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,7 +140,7 @@ def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def traces(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the paths of traces, and what several of them mean (see `grouping`)."""
-    return stacked(
+    return stack_decorators(
         click.argument("paths", metavar="TRACE...", nargs=-1, type=PATH, callback=_at_least_one),
         one_job,
         option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
@@ -195,7 +220,7 @@ servers: Decorator = option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
 )
-page: Decorator = stacked(
+page: Decorator = stack_decorators(
     option("--output", "-o", "page", type=PAGE, help="HTML page to write."),
     option("--force", is_flag=True, help="Replace the page if it exists."),
 )
@@ -238,7 +263,7 @@ def engine(command: Callable[..., Any]) -> Callable[..., Any]:
         with chosen.surveying() as ready:
             return command(*args, engine_options=ready, **others)
 
-    return stacked(*declared)(with_engine)
+    return stack_decorators(*declared)(with_engine)
 
 
 @dataclass(frozen=True, slots=True)

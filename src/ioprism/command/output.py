@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -19,13 +20,26 @@ PATIENCE = 1.0  # seconds before progress is shown
 WIDTH = 100
 
 
+class _Results(Console):
+    """A console whose reader may leave early, as `head` does."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the command end without an error."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
-    """Return the terminal for results; plain text when it is not one."""
-    return Console(highlight=False, emoji=False, markup=False, width=_width(sys.stdout.isatty()))
-
-
-def _width(terminal: bool) -> int | None:
-    return None if terminal else WIDTH
+    """Return the terminal for results; plain text when it is not one, unless --color asks."""
+    context = click.get_current_context(silent=True)
+    color = None if context is None else context.find_root().color
+    return _Results(
+        highlight=False,
+        emoji=False,
+        markup=False,
+        width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH,
+        force_terminal=color,
+        no_color=True if color is False else None,
+    )
 
 
 def show_warnings(said: Trace | Iterable[str]) -> None:

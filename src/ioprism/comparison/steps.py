@@ -9,8 +9,7 @@ from pathlib import Path
 from ioprism.comparison.changes import Comparison, Run, RunCause, compare
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
-from ioprism.report_content.document import Document
-from ioprism.report_content.steps import document_of
+from ioprism.report_steps import Document, document_of
 from ioprism.storage.recordings import recorded_runs
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ioprism.diagnosis.evidence_of_calls import stripe_sizes
+from ioprism.diagnosis.limits import MAJORITY
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.engine.base import Engine
 from ioprism.model.layers import LAYERS
@@ -18,8 +19,6 @@ from ioprism.settings import Thresholds
 from ioprism.views.calls.access import misalignment
 from ioprism.views.calls.call_class import SLOTS
 from ioprism.views.calls.longest_calls import BACKWARD, REPEATED, TimeOfCalls
-
-ENOUGH_SEEN = 0.5  # of the bytes that move again
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class Concern:
         return pl.col("operation").is_in(list(self.operations))
 
     def _single(self) -> pl.Expr:
-        """The conditions on single calls; a call that lacks the value asked for is kept."""
+        """The conditions on calls; a call without the value is kept."""
         holds = pl.lit(value=True)
         if self.below is not None:
             holds &= (pl.col("bytes") < self.below).fill_null(value=False)
@@ -140,16 +139,16 @@ def measured_seconds(
     kinds = [hits[code][0].call_kind for code in chosen]
     ordered = any(kind.backward or kind.repeated for kind in kinds)
     (sums,) = engine.run(trace, TimeOfCalls(tuple(chosen.values()), ordered))
-    found = {}
+    seconds_by_code = {}
     for number, (code, kind) in enumerate(zip(chosen, kinds, strict=True)):
         seconds, hit = sums[str(number)].max(), hits[code][1]
         repeated = float(sums[f"{number} bytes"].sum())
-        # Where the same bytes move again in other pieces, single calls do not tell which.
-        if kind.repeated and repeated < ENOUGH_SEEN * hit.evidence["redundant"]:
+        # Where the same bytes move again in other pieces, calls do not show which.
+        if kind.repeated and repeated < MAJORITY * hit.evidence["redundant"]:
             continue
         if seconds:
-            found[code] = float(seconds) * hit.part  # type: ignore[arg-type]
-    return found
+            seconds_by_code[code] = float(seconds) * hit.part  # type: ignore[arg-type]
+    return seconds_by_code
 
 
 def _has_calls(rule: Rule, hit: Hit, trace: Trace) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ioprism.diagnosis.alignment import by_stripes
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
@@ -21,6 +20,7 @@ from ioprism.model.usage import (
     HeatMap,
     RankLoad,
     Seconds,
+    Striping,
     Usage,
     heat_loads,
 )
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ioprism.model.machine import BackgroundLoad
     from ioprism.model.trace import Trace
     from ioprism.phase_detection.find import LayerPhases
-
 
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
@@ -112,7 +111,7 @@ class Evidence:
         return frozenset().union(*(usage.shared_files for usage in self.usages.values()))
 
     @cached_property
-    def sieved(self) -> frozenset[int]:
+    def sieved_files(self) -> frozenset[int]:
         """Files that MPI-IO is only told to write, and reads nevertheless (data sieving)."""
         upper, lower = self.usages.get("mpiio"), self.usages.get("posix")
         if upper is None or lower is None:
@@ -122,7 +121,7 @@ class Evidence:
         return frozenset((asked["write"] - asked["read"]) & read)
 
     @cached_property
-    def amplified(self) -> frozenset[int]:
+    def amplified_files(self) -> frozenset[int]:
         """Files of which MPI-IO reads far more than it is asked for: holes between pieces."""
         upper, lower = self.usages.get("mpiio"), self.usages.get("posix")
         if upper is None or lower is None:
@@ -210,7 +209,7 @@ def _usages(
     return usages
 
 
-def _aligned(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
+def _align_to_stripes(counted: Usage, seen: Usage | None, files: FileFacts) -> Usage:
     """Judge striped files by their stripes, which calls tell; Darshan counts by its own block."""
     if counted.misaligned is None or seen is None or seen.misaligned is None or not files.striping:
         return counted
@@ -248,7 +247,7 @@ def evidence_of_counters(trace: Trace, thresholds: Thresholds | None = None) -> 
 
 
 def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> Evidence:
-    """Gather what counters tell, and what single calls tell beyond them."""
+    """Gather what counters show, and what a per-call trace adds."""
     counted = evidence_of_counters(trace, thresholds)
     if not trace.partitions:
         return counted
@@ -261,7 +260,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
         counted,
         usages={
             **seen,
-            **{layer: _aligned(u, seen.get(layer), files) for layer, u in usages.items()},
+            **{layer: _align_to_stripes(u, seen.get(layer), files) for layer, u in usages.items()},
         },
         loads={**counted.loads, **calls.loads},
         phases=calls.phases,
@@ -275,7 +274,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
 
 NAMED = re.compile(r"(?:^|[^a-z])(?:pipe|fifo)s?(?:[^a-z]|$)", re.IGNORECASE)
 MESSAGES = 4096  # bytes: a pipe that processes signal each other through carries less
-BEYOND = 1000  # times the log's other opens: no storage serves one file so much slower
+BEYOND = 1000  # times the other opens of the log: storage does not serve one file that much slower
 LONG = 1.0  # seconds: shorter opens are not worth a doubt
 ENDLESS = 60.0  # seconds of every open, where the log has no other opens to compare with
 
@@ -316,3 +315,58 @@ def _streams(usage: Usage) -> list[bool]:
 
 def _is_named(path: str) -> bool:
     return NAMED.search(path.rpartition("/")[2]) is not None
+
+
+PAGE = 4096  # bytes, of Linux on most processors
+
+
+def by_stripes(usage: Usage, striping: Mapping[int, Striping]) -> Usage:
+    """Return the columns with requests of striped files judged by their stripes."""
+    if usage.misaligned is None or usage.alignment is None or not striping:
+        return usage
+    sizes = {file: layout.size for file, layout in striping.items() if layout.size > 0}
+    entries = zip(usage.file, usage.misaligned, usage.operations, usage.bytes, strict=True)
+    told = [
+        count if file not in sizes else _crossing(usage, place, (made, moved), sizes[file])
+        for place, (file, count, made, moved) in enumerate(entries)
+    ]
+    return replace(usage, misaligned=told)
+
+
+def _crossing(usage: Usage, place: int, whole: tuple[int, int], stripe: int) -> int:
+    """Estimate how many requests of an entry split a page or cross a border of stripes.
+
+    Requests that fill stripes, or that stripes hold a whole number of, cross none unless they
+    begin off the block. Others cross as often as they reach the next border. Requests that are
+    not whole pages begin or end inside one.
+
+    Args:
+        usage: all entries.
+        place: of the entry.
+        whole: its requests and bytes.
+        stripe: bytes of a stripe of its file.
+    """
+    off = (usage.misaligned or ())[place]
+    block = (usage.alignment or ())[place]
+    if not off and block > 0 and block % stripe == 0:
+        return 0
+    requests, moved = whole
+    fitting = crossing = 0.0
+    for sizes, counts in usage.common_sizes:
+        size, count = sizes[place], min(counts[place], requests)
+        if size <= 0:
+            continue
+        requests, moved = requests - count, moved - count * size
+        if size % PAGE:
+            crossing += count if off else 0  # begins or ends inside a page
+        elif size % stripe == 0 or stripe % size == 0:
+            fitting += count
+        else:
+            crossing += count * min(1.0, size / stripe)
+    crossing += min(requests, max(0, moved) / stripe)
+    others = whole[0] - fitting
+    beside = min(fitting, max(0.0, off - others))  # fitting ones that begin off the block
+    mean = whole[1] / max(1, whole[0])
+    if block % stripe == 0 or stripe % block == 0:
+        crossing += beside * min(1.0, mean / stripe)
+    return min(whole[0], round(crossing))

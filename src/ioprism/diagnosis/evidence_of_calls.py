@@ -1,4 +1,4 @@
-"""What single calls tell of a job, in as few passes over them as possible."""
+"""What a per-call trace adds to counters, in as few passes as possible."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class CallEvidence:
         )
         load = TargetLoad(striping.select("file", "stripe_size", "targets"))
         counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
-        # Where counters tell of POSIX, the ranges that calls touch are not needed.
+        # Where POSIX counters exist, the byte ranges of calls are not needed.
         ranges = [] if "posix" in counted else [TouchedRanges()]
-        found, (seen, targets, *rest) = phases_beside(trace, engine, access, load, *ranges)
-        whole = seen.filter(pl.col("operation") != "other")  # waitpid and the like are no I/O
+        phases, (seen, targets, *rest) = phases_beside(trace, engine, access, load, *ranges)
+        whole = seen.filter(pl.col("operation") != "other")  # waitpid and similar calls are not I/O
         touched = rest[0] if rest else TouchedRanges().partial(_nothing()).collect()
         return cls(
             whole,
             touched,
             rank_loads(_by_rank(whole)),
-            found.layers,
+            phases.layers,
             target_bytes(targets) if striping.height else None,
             _hosts(trace),
             _callers(whole),

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.rows import Flags, Ints
 from ioprism.model.usage import OF_PROGRAMS, OF_SYSTEM, FileFacts
 
 MAX_PATHS = 20_000  # paths that a common directory is looked for in
-MOST_OF_THEM, HALF = 0.9, 0.5  # of the paths, or of the seconds spent on them
 
 # File systems whose page cache all processes of a node share, without locks between nodes.
 LOCAL = frozenset(
@@ -41,7 +41,7 @@ class Files:
         return np.asarray(place[self.numbers[place] == wanted], np.int64)
 
     @property
-    def striped(self) -> Ints:
+    def striped_rows(self) -> Ints:
         """Rows whose layout is known."""
         rows = (r for r, names in self.targets_of.items() if len(names) and self.stripe_size[r] > 0)
         return np.array(sorted(rows), np.int64)
@@ -92,8 +92,8 @@ def common_directory(paths: Sequence[str], weights: Sequence[float] | None = Non
     """
     parents = [_parent(path) for path in paths[:MAX_PATHS]]
     by_weight = [1.0] * len(parents) if weights is None else list(weights[:MAX_PATHS])
-    deepest = _deepest(parents, by_weight, MOST_OF_THEM)
-    return deepest if deepest not in ("", "/") else _deepest(parents, by_weight, HALF)
+    deepest = _deepest(parents, by_weight, NEARLY_ALL)
+    return deepest if deepest not in ("", "/") else _deepest(parents, by_weight, MAJORITY)
 
 
 def _parent(path: str) -> str:

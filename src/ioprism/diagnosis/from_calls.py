@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
 from ioprism.diagnosis.counted_calls import rows_known_by_counters
 from ioprism.diagnosis.files import Files
-from ioprism.diagnosis.job_size import processes_said
 from ioprism.diagnosis.late_ranks import (
     LateRanks,
     find_late_ranks,
@@ -20,7 +21,6 @@ from ioprism.diagnosis.late_ranks import (
 )
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.observed import LibraryCalls, LibraryFile, Observed
-from ioprism.diagnosis.phases import IoPhases, io_phases
 from ioprism.diagnosis.rows import (
     KINDS,
     METADATA,
@@ -29,6 +29,8 @@ from ioprism.diagnosis.rows import (
     CallRows,
     Floats,
     Ints,
+    IoPhases,
+    io_phases,
     merge_rows,
     own_time,
     single_calls,
@@ -372,3 +374,42 @@ def _applications(trace: Trace, numbers: Ints) -> tuple[str, ...]:
     if len(set(of_rank.values())) < 2:
         return ()
     return tuple(str(of_rank.get(int(number), "")) for number in numbers)
+
+
+MOST = 10_000_000  # processes: a larger number counts something else
+_NUMBER = r"[-_]?(?:id|index|number)?"
+OWN = re.compile(rf"--?(?:local[-_]|global[-_]|mpi[-_])?(?:rank|proc|process|task|worker){_NUMBER}")
+ALL = re.compile(
+    r"--?(?:(?:world|comm|mpi|job)[-_]?size|(?:num|n|total)?[-_]?"
+    r"(?:ranks|procs|processes|nprocs|ntasks|tasks|workers)|nproc)"
+)
+
+
+def processes_said(command: str | None, paths: Iterable[str]) -> int | None:
+    """Return the number of processes that the first one's command line tells; None if it does not.
+
+    Args:
+        command: program and arguments, separated by blanks.
+        paths: files that the process writes. Two neighbouring numbers are its own number, 0, and
+            that of all only if a file that it writes carries the former in its name.
+    """
+    words = (command or "").replace("=", " ").split()
+    own, number = _option(words, OWN), _option(words, ALL)
+    if own == 0 and number is not None and number <= MOST:
+        return number
+    if not any(int(digits) == 0 for path in paths for digits in re.findall(r"\d+", _name(path))):
+        return None
+    pairs = [(int(a), int(b)) for a, b in pairwise(words) if a.isdecimal() and b.isdecimal()]
+    return next((second for first, second in pairs if first == 0 < second <= MOST), None)
+
+
+def _option(words: list[str], wanted: re.Pattern[str]) -> int | None:
+    """The number behind the first option of a name."""
+    for word, value in pairwise(words):
+        if wanted.fullmatch(word.lower()) and value.isdecimal():
+            return int(value)
+    return None
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]

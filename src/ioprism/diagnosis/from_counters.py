@@ -10,9 +10,8 @@ import numpy as np
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.files import files_of_log
 from ioprism.diagnosis.heat import HeatPhases, heat_phases
-from ioprism.diagnosis.limits import Limits
+from ioprism.diagnosis.limits import NEARLY_ALL, Limits
 from ioprism.diagnosis.observed import LibraryFile, Observed
-from ioprism.diagnosis.phases import IoPhases, io_phases
 from ioprism.diagnosis.rows import (
     ALL_RANKS,
     METADATA,
@@ -24,13 +23,14 @@ from ioprism.diagnosis.rows import (
     Flags,
     Floats,
     Ints,
+    IoPhases,
+    io_phases,
 )
 from ioprism.model.arrays import believable_metadata, unite
 from ioprism.model.usage import NAMELESS, Usage
 
 STORAGE_LAYERS = ("posix", "stdio", "dfs", "daos")  # that reach storage
 HEAT_LAYERS = ("posix", "stdio")  # the first of them that moved bytes counts
-COMPLETE = 0.9  # of the bytes that pass MPI-IO: with fewer below, records are missing
 MAX_CELLS = 20_000_000  # phases times ranks that are held in memory
 
 
@@ -287,7 +287,7 @@ def _phases(rows: CallRows, runtime: float, ranks: int) -> tuple[IoPhases, bool]
     timed = (rows.start > 0) & (rows.end >= rows.start) & rows.moves_data
     whole = IoPhases(np.zeros(1), np.array([runtime]))
     spent = rows.seconds[rows.moves_data].sum()
-    if not timed.any() or rows.seconds[timed].sum() < 0.9 * spent:
+    if not timed.any() or rows.seconds[timed].sum() < NEARLY_ALL * spent:
         return whole, False
     phases = io_phases(rows.start[timed], np.maximum(rows.end, rows.start + 1e-6)[timed])
     if len(phases) < 2 or len(phases) * ranks > MAX_CELLS:
@@ -331,7 +331,7 @@ def _with_stall(observed: Observed, evidence: Evidence) -> Observed:
     below = observed.busiest_rank(observed.own)
     spans = _spans(observed)
     # A phase lasts at most from its first call to its last, as far as records show both.
-    stall = below if len(spans) == 1 else np.minimum(below, np.maximum(spans, 0.9 * below))
+    stall = below if len(spans) == 1 else np.minimum(below, np.maximum(spans, NEARLY_ALL * below))
     stall = np.where(_collective_phases(observed, stall, spans), spans, stall)
     library = np.zeros(len(below))
     usage = evidence.usages.get("mpiio")
@@ -358,7 +358,7 @@ def _without_records_below(observed: Observed) -> float:
     return sum(
         entry.seconds
         for entry in observed.library_files
-        if entry.file >= count or moved[entry.file] < COMPLETE * sum(entry.asked)
+        if entry.file >= count or moved[entry.file] < NEARLY_ALL * sum(entry.asked)
     )
 
 
@@ -382,7 +382,7 @@ def _collective_phases(observed: Observed, stall: Floats, spans: Floats) -> Flag
     collective = np.isin(observed.rows.file, files)
     mine = observed.by_phase(observed.own, collective)
     every = observed.by_phase(observed.own, np.ones(len(collective), np.bool_))
-    mostly = mine >= 0.9 * np.maximum(every, 1e-12)
+    mostly = mine >= NEARLY_ALL * np.maximum(every, 1e-12)
     return mostly & (stall >= 0.5 * spans) & (stall < spans)
 
 

@@ -1,4 +1,4 @@
-"""Darshan's heat maps, where there are no single calls: when each rank moved how many bytes."""
+"""Darshan's heat maps, for logs without calls: when each rank moved how many bytes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ioprism.diagnosis.limits import MAJORITY
 from ioprism.model.usage import HeatMap
-
-TOGETHER = 0.5  # of the ranks take part in a phase
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +35,7 @@ class HeatPhases:
 
         Ranks that take part in the same phases wait for whoever is slowest in each of them.
         """
-        present = [busy for busy in self.busy if len(busy) >= TOGETHER * self.ranks]
+        present = [busy for busy in self.busy if len(busy) >= MAJORITY * self.ranks]
         if len(present) < 2:
             return 1.0
         return sum(max(busy.values()) for busy in present) / max(totals(present, self.ranks))
@@ -59,7 +58,7 @@ def heat_phases(maps: Sequence[HeatMap], ranks: int) -> HeatPhases | None:
     spans = {
         (number * one.width, (number + 1) * one.width) for one, bins in used for number in bins
     }
-    start, end = _united(sorted(spans))
+    start, end = _merge_spans(sorted(spans))
     moved: list[dict[int, float]] = [{} for _ in start]
     busy: list[dict[int, float]] = [{} for _ in start]
     for one, bins in used:
@@ -73,7 +72,7 @@ def heat_phases(maps: Sequence[HeatMap], ranks: int) -> HeatPhases | None:
     return HeatPhases(start, end, moved, busy, used[0][0].width, ranks)
 
 
-def _united(spans: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
+def _merge_spans(spans: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
     """Join spans that touch each other; they come in order."""
     start: list[float] = []
     end: list[float] = []

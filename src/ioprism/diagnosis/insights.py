@@ -89,7 +89,7 @@ def judge_many(
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
     work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
-    for number, result in enumerate(map_in_processes(work, jobs, crashed=_crashed), start=1):
+    for number, result in enumerate(map_in_processes(work, jobs, crashed=_crash_of), start=1):
         progress(number)
         yield result
 
@@ -103,5 +103,5 @@ def _attempt(
         return Failed(str(error).partition("\n")[0])
 
 
-def _crashed(group: Group) -> Judged | Failed:
+def _crash_of(group: Group) -> Judged | Failed:
     return Failed(f"{printable(str(group[0]))}: {CRASHED}")

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 from ioprism.diagnosis.checks import CHECKS, Check, compute_imbalance
 from ioprism.diagnosis.evidence import Evidence, evidence_of_counters
 from ioprism.diagnosis.from_counters import observe_counters
-from ioprism.diagnosis.limits import Limits
-from ioprism.diagnosis.not_checked import not_checked, not_checked_without_storage
+from ioprism.diagnosis.limits import MAJORITY, Limits
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Proposal
 from ioprism.diagnosis.verdict import Attribution, attribute, ledger, opportunities
-from ioprism.model.verdict import Cause, Saving, StallTime, Verdict, core_hours
+from ioprism.model.verdict import Cause, NotChecked, Saving, StallTime, Verdict, core_hours
 
 if TYPE_CHECKING:
     from ioprism.engine.base import Engine
     from ioprism.model.trace import Trace
-
-MAX_UNTRACED = 0.5  # of the calls that counters have: with more, counters show more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,14 +37,12 @@ def judge_trace(
     if not trace.partitions:
         return judge_counters(evidence_of_counters(trace), limits=chosen, more=more)
     from ioprism.diagnosis.from_calls import observe_calls, untraced_share
-    from ioprism.diagnosis.process_control import without_process_control
-    from ioprism.diagnosis.stages import list_stages
-    from ioprism.diagnosis.training import find_training
+    from ioprism.diagnosis.training import find_training, list_stages, without_process_control
 
     trace = without_process_control(trace)
     run = find_training(trace, engine)
     observed = observe_calls(trace if run is None else run.exposed(trace), engine, chosen)
-    if not len(observed.rows) or untraced_share(observed, trace.counters) > MAX_UNTRACED:
+    if not len(observed.rows) or untraced_share(observed, trace.counters) > MAJORITY:
         return judge_counters(evidence_of_counters(trace), limits=chosen, more=more)
     if run is None:
         return judge_observed(observed, more=more)
@@ -104,3 +99,49 @@ def _late_ranks(one: Proposal) -> Cause:
         one.contrast,
         facts=one.facts,
     )
+
+
+LAYOUT = "the files' layout: a Darshan log with the Lustre module, or --layout FILE"
+FEWER_TARGETS = (
+    "calls that touch fewer targets: all of these touch the same ones, so none can be compared; "
+    "write a test file to each target (lfs setstripe -c 1 -i TARGET)"
+)
+HOSTS = "host names of the ranks: DXT of Darshan, DFTracer and Recorder record them"
+PROCESSES = (
+    "all processes of the job: those without I/O calls leave no trace "
+    "(DFTracer: DFTRACER_DATA_DIR=all)"
+)
+CALLS = "per-call data: export DXT_ENABLE_IO_TRACE=1"
+APPLICATION = "application events: DFTracer with its Python or C annotations"
+STORAGE = "counters of calls to storage, by file: the POSIX module of Darshan"
+NEED_STORAGE = (
+    "small-requests", "metadata", "frequent-sync", "redundant-reads", "serial-io",
+    "data-imbalance", "library-start", "slow-rank",
+)  # fmt: skip
+NEED_CALLS = ("misalignment", "shared-file-contention", "random-access", "redundant-writes")
+
+
+def not_checked_without_storage() -> tuple[NotChecked, ...]:
+    """List what a log without calls to storage cannot show."""
+    below = (NotChecked(code, STORAGE) for code in NEED_STORAGE)
+    return (*below, *(NotChecked(code, CALLS) for code in NEED_CALLS))
+
+
+def not_checked(observed: Observed) -> tuple[NotChecked, ...]:
+    """List what the log has too little detail for."""
+    missing = []
+    if "offsets" not in observed.detail:
+        missing += [NotChecked(code, CALLS) for code in NEED_CALLS]
+    if not observed.per_call and len(observed.phases) == 1 and observed.heat is None:
+        missing.append(NotChecked("interference", CALLS))
+    if not len(observed.files.striped_rows):
+        missing += [NotChecked(c, LAYOUT) for c in ("slow-target", "hot-target", "few-targets")]
+    elif len(observed.pieces.targets) > 1 and observed.pieces.group.max() == 0:
+        missing.append(NotChecked("slow-target", FEWER_TARGETS))
+    if not observed.hosts and observed.ranks > 1:
+        missing.append(NotChecked("slow-node", HOSTS))
+    if observed.per_call and observed.ranks == 1 and "counters" not in observed.detail:
+        missing.append(NotChecked("serial-io", PROCESSES))
+    if observed.training is None:
+        missing.append(NotChecked("no-prefetch", APPLICATION))
+    return tuple(missing)

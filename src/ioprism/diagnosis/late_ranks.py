@@ -19,7 +19,7 @@ from ioprism.model.arrays import Cover, unite
 if TYPE_CHECKING:
     from ioprism.diagnosis.limits import Limits
     from ioprism.diagnosis.observed import LibraryCalls
-    from ioprism.diagnosis.phases import IoPhases
+    from ioprism.diagnosis.rows import IoPhases
 
 MIN_RANKS = 4
 MIN_BURSTS = 3  # of each rank: fewer do not show whether lateness persists
@@ -150,7 +150,7 @@ class Meetings:
     arrival: Floats
     leaving: Floats
 
-    def computed(self, io: Cover) -> Floats:
+    def compute_seconds(self, io: Cover) -> Floats:
         """Seconds before each arrival since the last meeting, without any rank's I/O.
 
         A rank that comes after others' calls may have waited for them, one after the other.
@@ -167,7 +167,7 @@ def find_late_ranks(
     """Return the ranks for which the others wait longest."""
     io = Cover(rows.start, rows.end)
     meetings = (*_burst_meetings(rows), *_collective_meetings(above))
-    late = [_late(met.ranks, met.computed(io), runtime, limits) for met in meetings]
+    late = [_late(met.ranks, met.compute_seconds(io), runtime, limits) for met in meetings]
     return max((x for x in late if x is not None), key=lambda x: x.waited, default=None)
 
 

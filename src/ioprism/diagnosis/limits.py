@@ -19,6 +19,12 @@ def _limit(default: T, meaning: str, *, unit: str, source: str) -> T:
     return value
 
 
+# Shares of calls, bytes, seconds or ranks, where checks need no finer distinction.
+NEARLY_ALL = 0.9  # convention
+DOMINANT = 0.8  # convention
+MAJORITY = 0.5  # by definition
+MINOR = 0.1  # convention; Drishti's limit for small and misaligned requests
+
 REAL = "measured on before/after pairs of real programs"
 SPEC = "definition of a cause"
 CUSTOM = "convention"

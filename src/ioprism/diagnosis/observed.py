@@ -11,8 +11,7 @@ import numpy as np
 from ioprism.diagnosis.files import Files
 from ioprism.diagnosis.heat import HeatPhases
 from ioprism.diagnosis.late_ranks import LateRanks
-from ioprism.diagnosis.limits import Limits
-from ioprism.diagnosis.phases import IoPhases
+from ioprism.diagnosis.limits import NEARLY_ALL, Limits
 from ioprism.diagnosis.rows import (
     ALL_RANKS,
     READ,
@@ -23,6 +22,7 @@ from ioprism.diagnosis.rows import (
     Flags,
     Floats,
     Ints,
+    IoPhases,
     own_time,
 )
 from ioprism.diagnosis.significance import repeat_test
@@ -31,7 +31,6 @@ from ioprism.diagnosis.targets import ServiceTimes, TargetPieces, service_times,
 if TYPE_CHECKING:
     from ioprism.diagnosis.training import Training
 
-MOST_OF_THEM = 0.9  # of some calls: the ranks that make this share of them make them
 FEW_RANKS = 0.25  # of the ranks that do I/O: few enough to be named
 
 
@@ -314,7 +313,7 @@ class Observed:
         if (where & (self.rows.rank == ALL_RANKS)).any() or not made.sum():
             return np.empty(0, np.int64)
         most = np.argsort(-made, kind="stable")
-        reach = int(np.searchsorted(made[most].cumsum(), MOST_OF_THEM * made.sum()))
+        reach = int(np.searchsorted(made[most].cumsum(), NEARLY_ALL * made.sum()))
         makers = most[: 1 + reach]
         return np.sort(makers if len(makers) <= FEW_RANKS * self.io_ranks else makers[:0])
 

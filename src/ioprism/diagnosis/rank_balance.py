@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.limits import MINOR
 from ioprism.model.usage import DIRECTIONS, EVERYONE, RankLoad, Usage
 
 # Entries of all ranks together may hold this share of the bytes without hiding who did what.
-HIDDEN = 0.1
 # Aggregators: the others move next to nothing, and they move nearly the same.
 IDLE = 0.05  # of what the busiest rank moves
 MOSTLY = 0.95  # of all bytes
@@ -104,7 +104,7 @@ def writers(whole: float, deviation: float, ranks: int) -> float:
 
 @lru_cache(maxsize=1)  # several rules ask the same in a row
 def rank_table(evidence: Evidence) -> RankTable | None:
-    """Return what each rank did, or None where the trace only tells of all together."""
+    """Return what each rank did, or None where the trace has only totals."""
     moved: dict[int, dict[str, int]] = {}
     calls: dict[int, dict[str, int]] = {}
     seconds: dict[int, float] = {}
@@ -121,7 +121,7 @@ def rank_table(evidence: Evidence) -> RankTable | None:
         for direction in DIRECTIONS:
             _add(moved, direction, usage.moves[direction].bytes, ranks, entries)
             _add(calls, direction, usage.moves[direction].operations, ranks, entries)
-    if hidden <= HIDDEN * total:
+    if hidden <= MINOR * total:
         return RankTable(evidence.ranks, moved, calls, seconds)
     load = _load(evidence)
     if load is None:
@@ -146,7 +146,7 @@ def _add(
 
 
 def _load(evidence: Evidence) -> RankLoad | None:
-    """What calls or heat maps tell of the layer that moves most for the program."""
+    """Calls or heat maps of the layer that moves most bytes for the program."""
     mpiio = evidence.usages.get("mpiio")
     through = sum(mpiio.bytes) if mpiio else 0
     base = sum(evidence.moved.values())
@@ -192,7 +192,7 @@ class SharedFile:
     ranks: int  # of the job
 
     @property
-    def aggregated(self) -> bool:
+    def is_aggregated(self) -> bool:
         """Whether a few ranks move everything in equal parts (see `aggregates`)."""
         count = writers(self.bytes, self.deviation_bytes, self.ranks)
         if not 1.5 <= count <= self.ranks / 2:
@@ -270,7 +270,7 @@ class RankZero:
 
 
 def heavy_rank_zero(table: RankTable, *, factor: float) -> RankZero | None:
-    """Return rank 0's part if its bytes and calls are so many times those of any other rank."""
+    """Return rank 0's part if its bytes and calls are `factor` times those of any other rank."""
     own = table.total_bytes(0)
     others = max((table.total_bytes(rank) for rank in table.bytes if rank), default=0)
     if table.ranks < 2 or not own or own < factor * others:
@@ -291,3 +291,55 @@ def heavy_rank_zero(table: RankTable, *, factor: float) -> RankZero | None:
         sum(table.operations.get(0, {}).values()) if table.operations is not None else None,
         None if table.seconds is None else table.seconds.get(0, 0.0),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class SlowestRank:
+    """The rank that is longest in I/O calls; `rank` is None where the trace cannot name it."""
+
+    seconds: float  # never more than the run time
+    rank: int | None
+
+
+@lru_cache(maxsize=1)
+def slowest_rank(evidence: Evidence) -> SlowestRank | None:
+    """Return the rank with the longest I/O time, or None where no time is known.
+
+    Seconds are those of the interface that the program called. Where ranks were joined to one
+    record, its slowest rank has the time that the record says, the others their mean.
+    """
+    own: dict[int, float] = {}
+    joined: dict[int, float] = {}  # by rank: beyond the mean, in records of all ranks
+    everyone = 0.0
+    for usage, entries in called_entries(evidence):
+        times = usage.seconds
+        for place in entries:
+            rank = usage.rank[place]
+            if rank != EVERYONE:
+                own[rank] = own.get(rank, 0.0) + times[place]
+                continue
+            mean = times[place] / evidence.ranks
+            everyone += mean
+            if usage.spread is not None:
+                slowest = usage.spread.slowest[place]
+                beyond = max(0.0, usage.spread.slowest_seconds[place] - mean)
+                joined[slowest] = joined.get(slowest, 0.0) + beyond
+    return _longest(evidence, own, joined, everyone)
+
+
+def _longest(
+    evidence: Evidence, own: dict[int, float], joined: dict[int, float], everyone: float
+) -> SlowestRank | None:
+    ranks = dict.fromkeys([*own, *joined])
+    sums = {rank: own.get(rank, 0.0) + joined.get(rank, 0.0) for rank in ranks}
+    for load in evidence.loads.values():  # calls tell apart what records of all ranks join
+        for rank, seconds in (load.seconds or {}).items():
+            sums[rank] = max(sums.get(rank, 0.0), seconds - everyone)
+    if not sums and not everyone:
+        return None
+    longest = max(sums, key=lambda rank: sums[rank], default=None)
+    seconds = everyone + (sums[longest] if longest is not None else 0.0)
+    in_turn = sum(sums.values()) / evidence.concurrency if evidence.concurrency else 0.0
+    if in_turn > seconds:  # processes of a workflow that follow each other add up
+        longest, seconds = None, in_turn
+    return SlowestRank(min(seconds, evidence.runtime or seconds), longest)

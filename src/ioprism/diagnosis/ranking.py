@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ioprism.diagnosis.limits import MINOR
 from ioprism.model.verdict import SERIOUS, Finding, Severity, Subject, Verdict
 from ioprism.settings import Thresholds
 from ioprism.text import printable
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 MOST_BOTTLENECKS = 5
 COSTLY = 0.05  # of the run time above peers: a bottleneck that is more than worth knowing
-MIN_SHARE = 0.1  # of the job's I/O time; what takes less is in the table alone
 LEVELS = tuple(Severity)
 
 
@@ -32,7 +32,7 @@ def rank_findings(
     if verdict.io_stall.basis == "nothing":
         return tuple(sorted(findings, key=_importance))
     order = {code: place for place, code in enumerate(_codes(verdict))}
-    bounded = [_bounded(_with_cause(f, verdict), verdict, thresholds) for f in findings]
+    bounded = [_bound_seconds(_with_cause(f, verdict), verdict, thresholds) for f in findings]
     last = len(order)
     return tuple(
         sorted(
@@ -76,7 +76,7 @@ def _is_culprit(record: Mapping[str, object], culprit: Mapping[str, Any]) -> boo
     return any(f"{process} ".startswith(f"rank {rank} ") for rank in culprit.get("ranks", ()))
 
 
-def _bounded(finding: Finding, verdict: Verdict, thresholds: Thresholds) -> Finding:
+def _bound_seconds(finding: Finding, verdict: Verdict, thresholds: Thresholds) -> Finding:
     if finding.seconds_at_stake is None:
         return finding
     seconds = min(finding.seconds_at_stake, verdict.io_stall.seconds)
@@ -86,7 +86,7 @@ def _bounded(finding: Finding, verdict: Verdict, thresholds: Thresholds) -> Find
     return replace(finding, seconds_at_stake=seconds, severity=level)
 
 
-def joined(
+def rank_all(
     findings: Iterable[Finding],
     bottlenecks: Bottlenecks | None,
     rhythm: Rhythm | None,
@@ -107,7 +107,7 @@ def joined(
 def _of_bottlenecks(bottlenecks: Bottlenecks | None, floor: float) -> Iterator[Finding]:
     """The costliest bottlenecks, as findings."""
     for bottleneck in bottlenecks.bottlenecks[:MOST_BOTTLENECKS] if bottlenecks is not None else ():
-        if bottleneck.time_share >= MIN_SHARE:
+        if bottleneck.time_share >= MINOR:
             yield _of_bottleneck(bottleneck, floor)
 
 

@@ -70,9 +70,9 @@ def replay(observed: Observed, change: Change) -> Replayed:
     """Let the phases run again after a change."""
     doubted = change.service_doubt and change.likely.work is not None
     least, most = observed.service.doubt if doubted else (1.0, 1.0)
-    likely = _saved(observed, change.likely, 1.0)
-    low = float(_saved(observed, change.worst, most).sum())
-    high = float(_saved(observed, change.best, least).sum())
+    likely = _savings(observed, change.likely, 1.0)
+    low = float(_savings(observed, change.worst, most).sum())
+    high = float(_savings(observed, change.best, least).sum())
     seconds, noise = float(likely.sum()), observed.limits.run_noise
     # The next run has its noise, independent of what the log leaves open.
     spread = noise * seconds
@@ -85,7 +85,7 @@ def replay(observed: Observed, change: Change) -> Replayed:
     )
 
 
-def _saved(observed: Observed, scenario: Scenario, factor: float) -> Floats:
+def _savings(observed: Observed, scenario: Scenario, factor: float) -> Floats:
     longest = observed.busiest_rank(scenario.chain)
     if scenario.work is not None:
         longest = np.maximum(longest, observed.busiest_target(scenario.work) * factor)

@@ -17,7 +17,7 @@ from ioprism.views.calls.totals import Totals
 from ioprism.views.time.intervals import BusyIntervals, CallsInWindows, CallsPerWindow
 
 MOST_CALLS = 300_000  # that are looked at one by one
-SLICES = 64  # of phases that are too large, in all: so many moments tell when ranks are done
+SLICES = 64  # of phases that are too large, in total: enough moments to see when ranks finish
 CALLS_OF_RANK = 8  # in a slice at least
 GOLDEN = 0.6180339887  # its multiples fill any interval evenly
 COLUMNS = (
@@ -94,10 +94,10 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
 def _some_windows(
     trace: Trace, engine: Engine, windows: Floats, counts: Ints, last: float, most: int
 ) -> tuple[Floats, Ints]:
-    """Cut windows that are too large, and choose as many as have few enough calls."""
+    """Cut windows that are too large, and choose those that fit the number of calls."""
     if counts.sum() > most:
         fill = min(most / 2, max(most / SLICES, CALLS_OF_RANK * (trace.job.ranks or 1)))
-        windows = _sliced(windows, last, counts, most, fill)
+        windows = _slice_windows(windows, last, counts, most, fill)
         counts = _counts(trace, engine, windows)
     return windows, _spread(counts, most)
 
@@ -117,7 +117,7 @@ def _counts(trace: Trace, engine: Engine, windows: Floats) -> Ints:
     return counts
 
 
-def _sliced(windows: Floats, last: float, counts: Ints, most: int, fill: float) -> Floats:
+def _slice_windows(windows: Floats, last: float, counts: Ints, most: int, fill: float) -> Floats:
     """Cut windows that fill half the sample alone into equal parts; whole phases tell more."""
     ends = np.concatenate((windows[1:], [last]))
     many = np.ceil(counts / fill).astype(np.int64)
@@ -141,7 +141,7 @@ def _spread(counts: Ints, most: int) -> Ints:
 
 
 def _one_of_each(total: int, number: int) -> Ints:
-    """One place in each of so many equal stretches, at another point of each.
+    """One place in each of `count` equal parts, at a different point of each.
 
     At equal distances, the same moments of each phase would be looked at.
     """

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from ioprism.diagnosis.checks import Check
 from ioprism.diagnosis.evidence import Evidence, evidence_of_counters, evidence_of_trace
 from ioprism.diagnosis.judge import Judgement, judge_trace
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
 from ioprism.diagnosis.ranking import rank_findings
 from ioprism.diagnosis.rules.affected_rows import assign_findings
 from ioprism.diagnosis.rules.registry import Insights, Measure, RuleAnswers, judge
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.diagnosis.site_knowledge import check_against_servers, limit_to_rate
-from ioprism.diagnosis.slowest_rank import SlowestRank, slowest_rank
 from ioprism.diagnosis.wording import JobContext, word_verdict
 from ioprism.model.usage import Striping
 from ioprism.model.verdict import SERIOUS, LedgerLine, Verdict
@@ -27,8 +28,6 @@ if TYPE_CHECKING:  # counters are judged without a table library
     from ioprism.model.trace import Trace
 
 GROUP = "ioprism.causes"
-MOST_CALLS = 0.9  # of the calls that counters have
-MOSTLY_COLLECTIVE = 0.5  # of the MPI-IO calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +129,7 @@ def _mostly_collective(evidence: Evidence) -> bool:
     if usage is None:
         return False
     together = sum(sum(moves.collective or ()) for moves in usage.moves.values())
-    return together > MOSTLY_COLLECTIVE * max(1, sum(usage.operations))
+    return together > MAJORITY * max(1, sum(usage.operations))
 
 
 def _with_missing(verdict: Verdict, evidence: Evidence) -> Verdict:
@@ -182,7 +181,7 @@ def _has_all_calls(evidence: Evidence, layer: str) -> bool:
     if usage is None or rank_load is None or rank_load.operations is None:
         return True
     traced = sum(sum(ways.values()) for ways in rank_load.operations.values())
-    return traced >= MOST_CALLS * sum(usage.operations)
+    return traced >= NEARLY_ALL * sum(usage.operations)
 
 
 def plugin_checks() -> list[Check]:

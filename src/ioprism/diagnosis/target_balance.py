@@ -13,10 +13,10 @@ FEWEST_TARGETS = 4  # to say that one of them is slow
 
 @dataclass(frozen=True, slots=True)
 class TargetUse:
-    """The load of each storage target that files lie on."""
+    """The load of each storage target that holds files."""
 
-    bytes: Mapping[int, int]  # by target; exact where single calls are known
-    ranks: Mapping[int, int]  # by target: ranks whose files lie on it
+    bytes: Mapping[int, int]  # by target; exact for per-call traces
+    ranks: Mapping[int, int]  # by target: ranks with files on it
     seconds: float  # in calls on these files, of the rank most concerned
     files: Sequence[int]
 
@@ -77,7 +77,7 @@ def slow_target(evidence: Evidence, *, factor: float) -> SlowTarget | None:
         return None
     slowest = min(rates, key=lambda target: rates[target])
     others = sorted(rate for target, rate in rates.items() if target != slowest)
-    # The others must be alike: where all differ, being last says nothing.
+    # The others must agree: where all differ, being last means nothing.
     if factor * rates[slowest] > others[0]:
         return None
     files = [file for file, target in alone.items() if target == slowest]
@@ -120,7 +120,7 @@ def _spread(usage: Usage, entries: list[int], striping: Mapping[int, Striping]) 
 
 
 def stripe_bytes(striping: Striping, extent: int) -> dict[int, int]:
-    """Return how many of a file's first bytes lie on each target."""
+    """Return how many of a file's first bytes are on each target."""
     count = len(striping.targets)
     whole, rest = divmod(extent, striping.size)
     loads: dict[int, int] = {}

@@ -35,7 +35,7 @@ class TargetPieces:
 def target_pieces(rows: CallRows, files: Files) -> TargetPieces:
     """Map rows to the targets of their files."""
     nowhere = np.full(len(rows), -1, np.int64)
-    striped = files.striped
+    striped = files.striped_rows
     if not len(striped) or not len(rows):
         none = np.empty(0, np.int64)
         return TargetPieces(none, none, np.empty(0), (), nowhere, nowhere)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ioprism.diagnosis.checks.redundancy import read_copies
+from ioprism.diagnosis.limits import MAJORITY
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Proposal, Replayed, replay
 from ioprism.diagnosis.rows import READ, Flags, Floats
@@ -21,7 +22,6 @@ from ioprism.model.verdict import (
     core_hours,
 )
 
-SAME_CALLS = 0.5  # of the smaller claim's time: two proposals explain the same calls
 NEARLY_AS_MUCH = 0.85  # of another saving: the earlier check is named first
 FIRST_READS = 20  # reads of each kind for a comparison with repeated ones
 CACHE_RATIO = 3.0  # times more bytes per second, for a cache to be the reason
@@ -65,7 +65,7 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
     causes: list[Cause] = []
     claimed: list[Flags] = []
     possible: list[Possible] = []
-    for one in _ordered(observed, judged):
+    for one in _by_saving(observed, judged):
         if one.replayed.high <= least:
             continue
         if one.replayed.low <= observed.least_saving or one.replayed.seconds <= least:
@@ -94,7 +94,7 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
     )
 
 
-def _ordered(observed: Observed, judged: list[Judged]) -> list[Judged]:
+def _by_saving(observed: Observed, judged: list[Judged]) -> list[Judged]:
     """By saving; of two that explain the same calls about as well, the earlier check first."""
     ordered = sorted(judged, key=lambda one: -one.replayed.seconds)
     placed: list[Judged] = []
@@ -113,7 +113,7 @@ def _precedes(observed: Observed, one: Judged, other: Judged) -> bool:
         return False
     shared = float(observed.own[one.proposal.rows & other.proposal.rows].sum())
     smaller = min(float(observed.own[x.proposal.rows].sum()) for x in (one, other))
-    return shared >= SAME_CALLS * smaller
+    return shared >= MAJORITY * smaller
 
 
 def _possible(one: Judged, stall: float) -> Possible:

@@ -12,6 +12,7 @@ from posixpath import dirname
 from typing import Any
 
 from ioprism.diagnosis.files import LOCAL, common_directory
+from ioprism.diagnosis.limits import MAJORITY
 from ioprism.model.quantities import kind_of, quantity
 from ioprism.model.trace import Job
 from ioprism.model.usage import FileFacts
@@ -24,7 +25,6 @@ MAX_NAMES = 8  # ranks or files that a title lists
 BLOCK = 2**20  # bytes: what small requests are joined to
 TINY = 4096  # bytes: libraries keep their metadata in such pieces
 REOPENED = 4  # metadata calls per file: open, close, and once more
-MOSTLY = 0.5  # of the stall time
 HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
 DATABASES = (".db", ".sqlite", ".sqlite3", "-journal", "-wal")
 MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
@@ -119,7 +119,7 @@ def verdict_line(verdict: Verdict) -> str:
         gain = f"a fix saves {format_seconds(saving.seconds)} ({span})"
         return f"{first} Main cause: {lower_first(printable(main.title))}; {gain}."
     if verdict.possible:
-        return f"{first} {_undecided(verdict.possible)}"
+        return f"{first} {_possible_names(verdict.possible)}"
     return f"{first} {_without_cause(verdict)}"
 
 
@@ -129,7 +129,7 @@ def _cannot_judge(verdict: Verdict) -> str:
     return "No I/O was recorded, so the job cannot be judged."
 
 
-def _undecided(possible: Sequence[Possible]) -> str:
+def _possible_names(possible: Sequence[Possible]) -> str:
     names = list(dict.fromkeys(printable(one.title) for one in possible))
     upper = format_seconds(max(one.upper for one in possible))
     decide = possible[0].decide.text
@@ -151,9 +151,9 @@ def _without_cause(verdict: Verdict) -> str:
         "exchange data or wait for each other or for locks",
     }
     for what, sentence in sentences.items():
-        if parts.get(what, 0.0) >= MOSTLY * stall > 0:
+        if parts.get(what, 0.0) >= MAJORITY * stall > 0:
             return f"For {format_seconds(parts[what])} of it {sentence}. No cause was found."
-    if parts.get("unexplained", 0.0) >= MOSTLY * stall > 0:
+    if parts.get("unexplained", 0.0) >= MAJORITY * stall > 0:
         return f"No cause was found; {format_seconds(parts['unexplained'])} of it is unexplained."
     return "No change would save noticeable time."
 
@@ -211,7 +211,7 @@ def values(cause: Cause, context: JobContext) -> dict[str, str]:
     stripe, count = _striping(context.files, str(known.get("file", "")))
     stripe = int(known.get("stripe_size") or stripe)
     where, size = known.get("directory"), float(known.get("bytes_per_request", BLOCK) or BLOCK)
-    shown = {key: _shown(key, value) for key, value in known.items()}
+    shown = {key: _format_value(key, value) for key, value in known.items()}
     plural = {
         f"plural_{key}": "" if value == 1 else "s"
         for key, value in known.items()
@@ -243,7 +243,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shown(key: str, value: object) -> str:
+def _format_value(key: str, value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         named = ", ".join(printable(str(item)) for item in value[:MAX_NAMES])
         return named + (f" and {len(value) - MAX_NAMES} more" if len(value) > MAX_NAMES else "")
@@ -274,7 +274,7 @@ def _whose(cause: Cause) -> str:
         return f" by {printable(str(cause.culprit['application']))}"
     ranks = cause.culprit.get("ranks", ())
     several = "s" if len(ranks) > 1 else ""
-    return f" by rank{several} {_shown('ranks', ranks)}" if ranks else ""
+    return f" by rank{several} {_format_value('ranks', ranks)}" if ranks else ""
 
 
 def _ratio(cause: Cause) -> str:

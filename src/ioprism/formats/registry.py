@@ -23,6 +23,7 @@ from ioprism.formats.clock_offsets import said_offsets
 from ioprism.formats.darshan.log import is_log
 from ioprism.formats.files import check_readable
 from ioprism.formats.plausibility import gated
+from ioprism.formats.unrecognised import unrecognised
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
 from ioprism.storage.recordings import recorded_runs
@@ -156,9 +157,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
             "Hint: copy the trace to this machine; `ioprism convert` makes a store of it.",
             source=source,
         )
-    empty = source.is_file() and source.stat().st_size == 0
-    what = "this file, which is empty" if empty else "this file"
-    raise UnknownFormatError(source, tried=tried, what=what)
+    raise unrecognised(source, tried)
 
 
 def read_traces(
@@ -220,9 +219,7 @@ def _read_one(source: Path, format_name: str | None) -> list[Trace]:
             raise
         traces = _read_folder(source)
         if not traces:
-            raise UnknownFormatError(
-                source, tried=unknown.tried, what="this folder or anything in it"
-            ) from None
+            raise unrecognised(source, unknown.tried) from None
         return traces
 
 

@@ -17,7 +17,7 @@ import click
 from rich.live import Live
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, NumberRange, option, stacked
+from ioprism.command.options import PATH, NumberRange, option, stack_decorators
 from ioprism.live import terminal as terminal_form
 from ioprism.live.addresses import (
     LOOPBACK,
@@ -108,7 +108,7 @@ def following(command: Callable[..., Any]) -> Callable[..., Any]:
         settings = WatchSettings(rhythm, largest_message=parse_bytes(max_message), **chosen)
         command(settings=settings, **given)
 
-    return stacked(*_FOLLOWING)(with_settings)
+    return stack_decorators(*_FOLLOWING)(with_settings)
 
 
 @click.command()

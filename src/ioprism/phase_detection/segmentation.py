@@ -4,7 +4,8 @@ A phase ends where the job stops doing I/O for long. What "long" means is read o
 between busy intervals. Gaps within a phase (a program preparing its next request) and gaps
 between phases (a program computing) form two populations on a logarithmic scale; the
 threshold is in the emptiest range between them. The search is guided by idle *time*, not
-by the number of gaps: a million pauses of a microsecond are not phases. Gaps of one population either all separate phases, or none does.
+by the number of gaps: a million pauses of a microsecond are not phases. Gaps of one population
+either all separate phases, or none does.
 
 Some jobs never stop: a trickle of reads runs on between checkpoints. Their phases are bursts
 of the data rate, separated from the trickle in the same way.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ioprism.recording.command import Command
 from ioprism.recording.process import Linkage, ask, read_linkage
-from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload_obstacle, preload
+from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload, preload_obstacle
 
 LIBRARY = "libdarshan.so"
 # MiB for a process. Darshan's defaults are 4 and 1, and drop records of programs with many files.

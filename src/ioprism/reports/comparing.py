@@ -106,24 +106,24 @@ def _repetitions(comparison: Comparison, noise: float) -> str:
     )
 
 
-def _interval(found: Difference) -> str:
-    if found.low is None or found.high is None:
+def _interval(difference: Difference) -> str:
+    if difference.low is None or difference.high is None:
         return ""
-    low, high = (_signed(number) for number in (found.low, found.high))
+    low, high = (_signed_seconds(number) for number in (difference.low, difference.high))
     return f" (saved {low} to {high}, 95 % interval)"
 
 
-def _signed(seconds: float) -> str:
+def _signed_seconds(seconds: float) -> str:
     return f"−{format_seconds(-seconds)}" if seconds < 0 else format_seconds(seconds)
 
 
-def _direction(found: Difference) -> str:
-    change = found.change
+def _direction(difference: Difference) -> str:
+    change = difference.change
     if change is None or abs(change) < 0.005:
         return "unchanged"
-    return f"{'shorter' if change < 0 else 'longer'} by {_share(found)}"
+    return f"{'shorter' if change < 0 else 'longer'} by {_share(difference)}"
 
 
-def _share(found: Difference) -> str:
-    change = abs(found.change or 0.0)
+def _share(difference: Difference) -> str:
+    change = abs(difference.change or 0.0)
     return f"{change:.1%}" if change < 0.1 else f"{change:.0%}"

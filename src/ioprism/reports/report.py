@@ -8,7 +8,7 @@ from pathlib import Path
 from ioprism.errors import EndingError
 from ioprism.model.verdict import Finding
 from ioprism.plugins import declared, load
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.reports.sheets import Sheet, sheets
 from ioprism.reports.to_notebook import Figure, display, figures, summary
 from ioprism.storage.atomic import atomic_write_text

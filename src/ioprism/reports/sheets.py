@@ -13,7 +13,7 @@ from ioprism.bottleneck_search.result import Bottlenecks
 from ioprism.characteristics.totals import Characteristics
 from ioprism.model.quantities import Kind, in_words
 from ioprism.phase_detection.find import Phase, Phases
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.text import printable
 
 MOST_ROWS = 3000

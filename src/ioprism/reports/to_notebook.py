@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.reports.wording import first_advice, job_facts
 from ioprism.units import format_seconds
 

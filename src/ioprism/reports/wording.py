@@ -11,7 +11,7 @@ from ioprism.units import format_bytes, format_count, format_seconds
 if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
     from ioprism.characteristics.totals import Characteristics
     from ioprism.model.verdict import Verdict
-    from ioprism.report_content.document import Document
+    from ioprism.report_steps import Document
 
 
 def first_advice(verdict: Verdict) -> str | None:

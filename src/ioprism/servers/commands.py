@@ -74,7 +74,7 @@ def ingest(
 @servers.command()
 @store_option
 @question
-@options.stacked(*export_options)
+@options.stack_decorators(*export_options)
 @options.as_json
 @options.quiet
 def jobs(
@@ -106,7 +106,7 @@ def jobs(
     help="Peak read rate of the file system per second, such as 66GB.",
 )
 @option("--peak-write", metavar="SIZE", help="Peak write rate of the file system per second.")
-@options.stacked(*export_options)
+@options.stack_decorators(*export_options)
 @options.as_json
 @options.quiet
 def report(

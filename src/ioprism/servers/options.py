@@ -8,7 +8,15 @@ from typing import Any
 
 import click
 
-from ioprism.command.options import PATH, TABLE, Decorator, Number, NumberRange, option, stacked
+from ioprism.command.options import (
+    PATH,
+    TABLE,
+    Decorator,
+    Number,
+    NumberRange,
+    option,
+    stack_decorators,
+)
 from ioprism.formats.local_time import zone_of
 from ioprism.servers.settings import GRIDS, RESETS, SHARINGS, WINDOWS
 from ioprism.servers.steps import Question
@@ -56,7 +64,7 @@ def question(command: Callable[..., Any]) -> Callable[..., Any]:
         chosen["thresholds"] = sizes(chosen["thresholds"])
         return command(question=Question(**chosen), **given)
 
-    return stacked(*QUESTION)(with_question)
+    return stack_decorators(*QUESTION)(with_question)
 
 
 def sizes(text: str) -> tuple[int, ...]:

@@ -12,10 +12,9 @@ import pytest
 
 import ioprism
 from ioprism import FILES, Finding, Insights, Job, Severity, Trace
-from ioprism.diagnosis.alignment import by_stripes
-from ioprism.diagnosis.evidence import Evidence, without_pipes
+from ioprism.diagnosis.evidence import Evidence, by_stripes, without_pipes
+from ioprism.diagnosis.rank_balance import slowest_rank
 from ioprism.diagnosis.rules.registry import RuleAnswers, judge
-from ioprism.diagnosis.slowest_rank import slowest_rank
 from ioprism.model.usage import Striping
 from ioprism.model.verdict import SERIOUS
 from tests.call_tables import calls, trace_of

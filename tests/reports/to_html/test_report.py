@@ -37,7 +37,7 @@ from ioprism import (
     read,
 )
 from ioprism.characteristics.breakdown import by_file, by_host, by_rank, by_target
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.reports.to_html import report as form
 from ioprism.views.picture.timeline import timeline
 from tests.conftest import TEST_DATA

@@ -11,9 +11,9 @@ import polars as pl
 from ioprism.bottleneck_search.cross_view import PREFIX
 from ioprism.bottleneck_search.find import Found
 from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks, Name, Reason
-from ioprism.bottleneck_search.rule_language.load import ReasonRule, Rule
-from ioprism.bottleneck_search.rule_language.sentence import sentence
-from ioprism.bottleneck_search.rule_language.template import TEXT_FIELDS
+from ioprism.bottleneck_search.rule_language.load import TEXT_FIELDS, ReasonRule, Rule
+from ioprism.text import printable
+from ioprism.units import format_seconds
 from ioprism.views.perspectives.records import FIELDS
 
 # What needs no telling of a record that costs more than its peers.
@@ -28,7 +28,7 @@ class Verdicts:
     explained: pl.Series
 
 
-def judged(table: pl.DataFrame, rules: Sequence[Rule]) -> Verdicts:
+def apply_rules(table: pl.DataFrame, rules: Sequence[Rule]) -> Verdicts:
     """Test every reason of every rule on all bottlenecks, in one pass over the columns."""
     everywhere = pl.col("severity").is_not_null()  # a literal holds for all or none
     conditions = (
@@ -50,8 +50,8 @@ def _key(rule: Rule, of: int | str) -> str:
     return f"{rule.key}.{of}"
 
 
-def explained(
-    found: Found,
+def explain_bottlenecks(
+    bottlenecks: Found,
     rules: Sequence[Rule],
     *,
     top: int | None = None,
@@ -59,18 +59,19 @@ def explained(
     settings: Mapping[str, Any] | None = None,
 ) -> Bottlenecks:
     """Judge all bottlenecks and word those of one page of every view."""
-    if found.one_list:
+    if bottlenecks.one_list:
         rules = [rule for rule in rules if rule.explains and rule.key not in COMMONPLACE]
-    verdicts = judged(found.table, rules)
-    table = found.table.with_columns(verdicts.explained)
-    told = _page(table, top, page, per_view=not found.one_list)
+    verdicts = apply_rules(bottlenecks.table, rules)
+    table = bottlenecks.table.with_columns(verdicts.explained)
+    told = _page(table, top, page, per_view=not bottlenecks.one_list)
     by_view = dict(table.filter("explained").group_by("view").agg(pl.len()).iter_rows())
     return Bottlenecks(
-        totals=found.totals,
+        totals=bottlenecks.totals,
         views=tuple(
-            replace(view, explained=by_view.get(".".join(view.view), 0)) for view in found.views
+            replace(view, explained=by_view.get(".".join(view.view), 0))
+            for view in bottlenecks.views
         ),
-        bottlenecks=tuple(_worded(table, verdicts, told, rules)),
+        bottlenecks=tuple(_bottlenecks(table, verdicts, told, rules)),
         found=table.height,
         unexplained=int((~verdicts.explained).sum()),
         settings=settings or {},
@@ -94,7 +95,7 @@ def _page(table: pl.DataFrame, top: int | None, page: int, *, per_view: bool) ->
     return rows.filter(place.is_between(first + 1, first + top))["row"]
 
 
-def _worded(
+def _bottlenecks(
     table: pl.DataFrame, verdicts: Verdicts, rows: pl.Series, rules: Sequence[Rule]
 ) -> Iterator[Bottleneck]:
     told = table[rows.to_list()] if len(rows) else table.clear()
@@ -122,7 +123,7 @@ def _reasons(
         for number, reason in enumerate(rule.reasons):
             if flags[_key(rule, number)]:
                 shown = {**row, **own}
-                yield Reason(rule.key, reason.message.filled(shown), _evidence(rule, reason, shown))
+                yield Reason(rule.key, reason.message.fill(shown), _evidence(rule, reason, shown))
 
 
 def _evidence(rule: Rule, reason: ReasonRule, values: Mapping[str, Any]) -> dict[str, float]:
@@ -168,3 +169,53 @@ def _peers(row: Mapping[str, Any]) -> dict[str, Any]:
 def _names(row: Mapping[str, Any], name: str, view: tuple[str, ...]) -> bool:
     """Whether this view names the record: in a drill-down only the last one does."""
     return row.get(PREFIX + name) is not None or name == view[-1]
+
+
+PLURALS = {"process": "processes", "directory": "directories"}
+WHERE = ("application", "directory", "file", "process", "host", "target", "function", "layer")
+
+
+def sentence(row: Mapping[str, Any], reasons: Sequence[Reason]) -> str:
+    """Return it, or nothing for a record of the paper's views, which has no peers to name."""
+    if "lead" not in row:
+        return ""
+    why = f": {reasons[0].message}" if reasons else ""
+    return f"{_who(row)} {_comparison(row)}{_when(row)}{why}"
+
+
+def _who(row: Mapping[str, Any]) -> str:
+    named = ", ".join(_record_names(row))
+    first = named[:1].upper() + named[1:]
+    if row["alike"] < 2:
+        return first
+    kind = PLURALS.get(row["lead"], f"{row['lead']}s")
+    return f"{first} ({row['alike']:,} of {row['records']:,} {kind} alike)"
+
+
+def _record_names(row: Mapping[str, Any]) -> Iterator[str]:
+    """Application, directory or file, and process; the file names its directory."""
+    views = row["view"].split(".")
+    ordered = [view for view in WHERE if view in views]
+    for view in [*ordered, *(view for view in views if view not in ordered)]:
+        name = row.get(PREFIX + view)
+        text = "unknown" if name is None else printable(str(name)) or "without a name"
+        if view == "directory" and "file" in views:
+            continue
+        if view in ("time", "phase"):
+            yield f"second {float(name or 0.0):g}"
+        else:
+            yield text if view == "process" else f"{view} {text}"
+
+
+def _comparison(row: Mapping[str, Any]) -> str:
+    time, excess = format_seconds(row["at_stake"]), format_seconds(row["excess_seconds"])
+    kind = row["lead"]
+    if row["same_work"] and row["peers_seconds"]:
+        times = row["slowest_process_time"] / row["peers_seconds"]
+        return f"takes {times:.3g} times the median {kind} for the same calls, {excess} more"
+    return f"takes {time}, {excess} of it more than its data and its peers explain"
+
+
+def _when(row: Mapping[str, Any]) -> str:
+    start, end = row.get("window_start"), row.get("window_end")
+    return "" if start is None or end is None else f", from second {start:g} to {end:g}"

@@ -4,26 +4,131 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ioprism.bottleneck_search.rule_language.expression import compile_condition, compile_quantity
-from ioprism.bottleneck_search.rule_language.template import TEXT_FIELDS, Template, compile_template
-from ioprism.bottleneck_search.rule_language.tokens import (
+from ioprism.bottleneck_search.rule_language.expression import (
     BYTES,
     KEYWORDS,
     PLAIN,
     SECONDS,
     Dimension,
+    Value,
+    compile_condition,
+    compile_quantity,
 )
-from ioprism.bottleneck_search.rule_language.values import Value
 from ioprism.errors import ExpressionError, MissingPackageError, RuleError
 from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 from ioprism.views.perspectives.records import FIELDS
+
+LONGEST = 1000  # characters
+TEXT_FIELDS = ("function",)  # fields that hold a name, not a number
+_PART = re.compile(r"\{\{|\}\}|\{(?P<name>[a-z_][a-z0-9_]*)(?::(?P<form>[a-z]+))?\}|[{}]")
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3g}"
+
+
+def _percent(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1%}"
+
+
+FORMATS: Mapping[str, Callable[[float | None], str]] = {
+    "seconds": format_seconds,
+    "bytes": format_bytes,
+    "count": format_count,
+    "percent": _percent,
+    "rate": format_rate,
+    "number": _number,
+}
+_DEFAULTS: Mapping[Dimension | None, str] = {
+    SECONDS: "seconds",
+    BYTES: "bytes",
+    PLAIN: "count",
+    (-1, 1): "rate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value goes in a message, and how it is shown."""
+
+    name: str
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A message with places for values."""
+
+    parts: tuple[str | Place, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The values that the message shows."""
+        return tuple(part.name for part in self.parts if isinstance(part, Place))
+
+    def fill(self, values: Mapping[str, float | str | None]) -> str:
+        """Put values in; names from a trace are made harmless."""
+        return "".join(
+            part if isinstance(part, str) else _format_place(part, values[part.name])
+            for part in self.parts
+        )
+
+
+def _format_place(place: Place, value: float | str | None) -> str:
+    if isinstance(value, str) or place.name in TEXT_FIELDS:
+        return printable(str(value or "unknown call"))
+    return FORMATS[place.form](value)
+
+
+def compile_template(text: str, *, dimensions: Mapping[str, Dimension | None]) -> Template:
+    """Cut a message into text and places.
+
+    Raises:
+        ExpressionError: a place names no field or format, or a brace stands alone.
+    """
+    if len(text) > LONGEST:
+        raise ExpressionError(f"it is longer than {LONGEST} characters", text=text, at=LONGEST)
+    parts: list[str | Place] = []
+    position = 0
+    for match in _PART.finditer(text):
+        parts.append(text[position : match.start()])
+        parts.append(_part(match, text, dimensions))
+        position = match.end()
+    parts.append(text[position:])
+    return Template(tuple(printable(p) if isinstance(p, str) else p for p in parts if p))
+
+
+def _part(
+    match: re.Match[str], text: str, dimensions: Mapping[str, Dimension | None]
+) -> str | Place:
+    if match.group() in ("{{", "}}"):
+        return match.group()[0]
+    name, form, at = match["name"], match["form"], match.start()
+    if name is None:
+        raise ExpressionError(
+            "only {field} or {field:format} is allowed in braces", text=text, at=at,
+            hint="write {{ for a brace itself.",
+        )  # fmt: skip
+    if name in TEXT_FIELDS and form is None:
+        return Place(name, "")
+    if name not in dimensions:
+        raise ExpressionError(f"unknown field {name!r}", text=text, at=at + 1)
+    chosen = form or _DEFAULTS.get(dimensions[name], "number")
+    if chosen not in FORMATS:
+        raise ExpressionError(
+            f"unknown format {chosen!r}", text=text, at=at,
+            hint=f"formats are {', '.join(FORMATS)}.",
+        )  # fmt: skip
+    return Place(name, chosen)
+
 
 BUNDLED = ("paper.toml", "more.toml")
 LARGEST = 2**20  # bytes of a rule file
@@ -82,11 +187,11 @@ def rules(*paths: Path) -> tuple[Rule, ...]:
 def bundled_rules() -> Mapping[str, Rule]:
     """The rules that come with ioprism, by key."""
     folder = files("ioprism.bottleneck_search.rule_language")
-    found: dict[str, Rule] = {}
+    rules_by_key: dict[str, Rule] = {}
     for name in BUNDLED:
         content = tomllib.loads((folder / name).read_text(encoding="utf-8"))
-        found.update({rule.key: rule for rule in _rules(content, name).values() if rule})
-    return found
+        rules_by_key.update({rule.key: rule for rule in _rules(content, name).values() if rule})
+    return rules_by_key
 
 
 def read_rules(path: Path) -> RuleFile:
@@ -108,7 +213,7 @@ def _content(path: Path, name: str) -> dict[str, Any]:
             _parsed_yaml(text, name) if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
         )
     except FileNotFoundError:
-        raise RuleError(f"{name}: there is no such rule file.\nHint: check the spelling.") from None
+        raise RuleError(f"{name}: no such rule file.\nHint: check the spelling.") from None
     except OSError as error:
         raise RuleError(
             f"{name}: the file cannot be read ({error.strerror}).\n"

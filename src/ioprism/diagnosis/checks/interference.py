@@ -11,7 +11,7 @@ import numpy as np
 
 from ioprism.diagnosis.checks.sessions import session_seconds, work_classes
 from ioprism.diagnosis.heat import HeatPhases
-from ioprism.diagnosis.limits import Limits
+from ioprism.diagnosis.limits import MINOR, NEARLY_ALL, Limits
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import READ, Flags, Floats, Ints, medians_by
@@ -20,9 +20,7 @@ from ioprism.model.verdict import Decision
 
 MAX_STEPS = 100  # phases, or groups of neighbouring ones, that are searched for a slow run
 PERMUTATIONS = 1999  # of the phases, for the probability of a run by chance
-USUAL = 0.9  # of the other phases are at most as slow as what a run is compared with
 MIN_RANKS = 0.6  # of the ranks must be slower, for other jobs to be the reason
-SMALL = 0.1  # of the usual bytes: such phases are of another kind
 MIN_BINS = 2.0  # of a heat map by which slow phases are longer
 BIN_ERROR = 0.4  # of a bin by which phases seem longer or shorter
 DECIDE = Decision(
@@ -55,7 +53,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     phase, rank, level = phase[compared], rank[compared], level[compared]
     present, levels = medians_by(phase, level)
     main = (
-        observed.stall[present] > 0.1 * np.median(observed.stall[present])
+        observed.stall[present] > MINOR * np.median(observed.stall[present])
         if len(present)
         else present
     )
@@ -169,7 +167,7 @@ def best_run(level: Floats, slower: float) -> tuple[int, int] | None:
     for first in range(len(levels)):
         for last in range(first, min(len(levels), first + (len(levels) - 1) // 2)):
             others = np.concatenate((levels[:first], levels[last + 1 :]))
-            steps = levels[first : last + 1] - np.quantile(others, USUAL)
+            steps = levels[first : last + 1] - np.quantile(others, NEARLY_ALL)
             if steps.min() > np.log(slower) and steps.sum() > most:
                 best, most = (
                     (first * step, min((last + 1) * step, len(level)) - 1),
@@ -184,7 +182,7 @@ def _slow_bins(observed: Observed, heat: HeatPhases) -> Iterator[Proposal]:
     moved, seconds = np.array([sum(phase.values()) for phase in heat.moved]), np.array(heat.seconds)
     if len(moved) < limits.min_phases:
         return
-    present = np.flatnonzero(moved > SMALL * np.median(moved))
+    present = np.flatnonzero(moved > MINOR * np.median(moved))
     if len(present) < limits.min_phases:
         return
     cost = seconds[present] / moved[present]

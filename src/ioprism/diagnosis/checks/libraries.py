@@ -9,18 +9,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ioprism.diagnosis.limits import MAJORITY, MINOR, NEARLY_ALL
 from ioprism.diagnosis.observed import LibraryFile, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import ALL_RANKS, METADATA, READ, WRITE, Flags, Floats, Ints
 from ioprism.model.verdict import Decision
 
-PASSED_ON = 0.9  # calls below for one above: the library passes on what it should join
-AGGREGATED = 0.5  # of the ranks: fewer of them do the I/O where calls are aggregated
 MIN_EXTRA = 0.2  # of the bytes asked for, that are read back or written beyond them
 MIN_PAIRS = 16  # reads that are followed by a write of the same range
-MIN_PAIRED = 0.1  # reads for each write: sieving reads before it writes
-ASKED_READS = 0.1  # of the extra bytes: with more, the program reads itself
-SIEVE_TIME = 0.1  # of the file's time: reads and rewrites that take less are not the reason
 RECORD = Decision("record MPI-IO and POSIX calls", "export DXT_ENABLE_IO_TRACE=1")
 
 
@@ -41,7 +37,7 @@ def check(observed: Observed) -> Iterator[Proposal]:
         writers = np.unique(rows.rank[mine])
         if (writers == ALL_RANKS).any():
             yield from _one_aggregator(observed, entry, mine)
-        elif len(writers) > AGGREGATED * entry.ranks and entry.ranks > 1:
+        elif len(writers) > MAJORITY * entry.ranks and entry.ranks > 1:
             scattered += [entry] if _is_scattered(observed, entry, mine) else []
         else:
             yield from _few_aggregators(observed, entry, mine, writers)
@@ -57,18 +53,18 @@ def _is_sieved(observed: Observed, entry: LibraryFile, mine: Flags) -> bool:
     read, written = (int(rows.bytes[mine & (rows.kind == kind)].sum()) for kind in (READ, WRITE))
     asked_read, asked = entry.asked
     extra_bytes = read + max(0, written - asked)
-    if not asked or not written or asked_read > ASKED_READS * extra_bytes:
+    if not asked or not written or asked_read > MINOR * extra_bytes:
         return False
     if extra_bytes < MIN_EXTRA * asked:
         return False
     # Reads, and what is written beyond the program's bytes after them, must be worth a change.
     reads, writes = mine & (rows.kind == READ), mine & (rows.kind == WRITE)
     pairs = min(1.0, float(rows.count[reads].sum()) / max(float(rows.count[writes].sum()), 1.0))
-    if pairs < MIN_PAIRED:
+    if pairs < MINOR:
         return False
     beyond = pairs * max(0.0, 1 - asked / written)
     extra = float(observed.own[reads].sum()) + beyond * float(observed.own[writes].sum())
-    return extra >= SIEVE_TIME * float(observed.own[mine].sum())
+    return extra >= MINOR * float(observed.own[mine].sum())
 
 
 def _read_modify_write(observed: Observed, entries: list[LibraryFile]) -> Iterator[Proposal]:
@@ -197,7 +193,7 @@ def _is_scattered(observed: Observed, entry: LibraryFile, mine: Flags) -> bool:
     """Whether collective calls reach POSIX as many small pieces from all ranks."""
     count = float(observed.rows.count[mine].sum())
     size = float(np.median(observed.rows.mean_bytes[mine]))
-    return count >= PASSED_ON * entry.calls and size < observed.limits.block
+    return count >= NEARLY_ALL * entry.calls and size < observed.limits.block
 
 
 def _not_aggregated(observed: Observed, entries: list[LibraryFile]) -> Iterator[Proposal]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import ALL_RANKS, READ, Flags, Floats
@@ -20,11 +21,9 @@ from ioprism.model.verdict import Decision
 if TYPE_CHECKING:  # stages of a training run need a table library, which counters do without
     from ioprism.diagnosis.training import Training
 
-IN_THE_LOOP = 0.5  # of the reading time is spent by threads that compute
 MIN_LOADS = 6  # of a process
 MIN_FILES = 2  # read in each load, by the median
 MIN_RUN_SHARE = 0.2  # of the run that loads take, where no application events show the loop
-READS_SHARE = 0.9  # of the bytes are read
 WORKERS = 4  # that the advice starts: loads overlap with each other, too
 WORKER_COST = 0.7  # of the overlap that worker processes reach at worst: they share the node
 RECORD = Decision(
@@ -41,7 +40,7 @@ def check(observed: Observed) -> Iterator[Proposal]:
 
 
 def _by_stages(observed: Observed, run: Training) -> Iterator[Proposal]:
-    if run.in_the_loop < IN_THE_LOOP:
+    if run.in_the_loop < MAJORITY:
         return
     covered, first, loads = _covered_by_stages(observed, run)
     reads = observed.rows.kind == READ
@@ -101,7 +100,7 @@ def _by_pattern(observed: Observed) -> Iterator[Proposal]:
     rows = observed.rows
     data = rows.moves_data & (rows.bytes > 0) & ~observed.of_programs
     reads = data & (rows.kind == READ)
-    if not reads.any() or rows.bytes[reads].sum() < READS_SHARE * rows.bytes[data].sum():
+    if not reads.any() or rows.bytes[reads].sum() < NEARLY_ALL * rows.bytes[data].sum():
         return
     if (rows.rank[reads] == ALL_RANKS).any() or not _looks_like_training(observed):
         return

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ioprism.diagnosis.from_counters import write_bounds
+from ioprism.diagnosis.limits import DOMINANT, MAJORITY, MINOR
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import (
@@ -29,12 +30,9 @@ from ioprism.model.arrays import Cover
 from ioprism.model.verdict import Decision
 
 MANY_SYNCS = 50  # of a file by each rank, that are a habit rather than steps
-MAX_NEEDED = 0.5  # of the syncs: where more are needed, the program syncs as advised
 MIN_CALLS_BEYOND = 10  # metadata calls of a rank beyond what its data needs
 MIN_CROWD_CALLS = 200  # for how calls slow down with concurrency
 CROWD_APART = 1.5  # times more calls under way in crowded moments than in quiet ones
-CROWD_EDGE = 0.1  # of the calls are in the quietest moments, and in the most crowded ones
-ONE_FILE = 0.8  # of the seconds: one file is the culprit
 RECORD = Decision(
     "record every call, to time syncs and opens one by one",
     "strace -f -ttt -T -o trace.txt COMMAND",
@@ -95,7 +93,7 @@ def _crowding(observed: Observed, some: Flags) -> float:
     started = np.searchsorted(np.sort(rows.start), rows.start, side="right")
     ended = np.searchsorted(np.sort(rows.end), rows.start, side="right")
     beside = np.maximum(1, started - ended)[some].astype(np.float64)
-    quiet, crowded = np.quantile(beside, [CROWD_EDGE, 1 - CROWD_EDGE])
+    quiet, crowded = np.quantile(beside, [MINOR, 1 - MINOR])
     if crowded < CROWD_APART * quiet:
         return 0.0
     kind, log = observed.service.classes[some], np.log(np.maximum(rows.seconds[some], 1e-9))
@@ -117,7 +115,7 @@ def _frequent_sync(observed: Observed) -> Iterator[Proposal]:
         return
     kept = _needed_syncs(observed, syncs)
     weight = observed.own * (rows.count > 0)
-    if float((kept * weight)[syncs].sum()) > MAX_NEEDED * float(weight[syncs].sum()):
+    if float((kept * weight)[syncs].sum()) > MAJORITY * float(weight[syncs].sum()):
         return
     some = syncs & (kept < 1)
     change = _without(observed, some, kept, waited=_behind(observed, some))
@@ -347,7 +345,7 @@ def _where(observed: Observed, some: Flags) -> dict[str, object]:
         return {}
     spent = np.bincount(rows.file[known], observed.own[known])
     worst = observed.main_file(some)
-    if worst != UNKNOWN and spent[worst] >= ONE_FILE * spent.sum() > 0:
+    if worst != UNKNOWN and spent[worst] >= DOMINANT * spent.sum() > 0:
         return {"file": observed.files.path(worst)}
     if (spent > 0).sum() <= 2 * observed.ranks:
         return {}

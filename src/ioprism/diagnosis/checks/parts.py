@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from ioprism.diagnosis.checks.sessions import Cells
+from ioprism.diagnosis.limits import MINOR
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import Flags, Floats, Ints, first_of_each, medians_by
 from ioprism.diagnosis.targets import TargetPieces
 
 MAX_PARTS = 8  # of each kind that are compared closely, and that may be slow together
 MIN_WORK = 0.2  # of a target's largest share of work, for a set of targets to show its speed
-MINOR = 0.1  # of what repairing all slow parts saves: a part that adds less is not named
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +70,7 @@ def _target_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> Iterat
     pieces = observed.pieces
     if len(pieces.targets) < 2 or not len(pieces.call):
         return
-    touches, leads = _touched(pieces)
+    touches, leads = _targets_of_pieces(pieces)
     busy = _busy_levels(observed) if by_calls else _cell_levels(cells, touches)
     seen: set[bytes] = set()
     # A target that holds the first byte of calls comes first among those used together.
@@ -92,7 +92,7 @@ def _target_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> Iterat
             yield Part("slow-target", culprit, member, 0, level, np.delete(busy, together))
 
 
-def _touched(pieces: TargetPieces) -> tuple[Flags, Flags]:
+def _targets_of_pieces(pieces: TargetPieces) -> tuple[Flags, Flags]:
     """Which sets of targets each target belongs to, and whether it holds calls' first bytes."""
     touches = np.zeros((len(pieces.targets), int(pieces.group.max()) + 1), np.bool_)
     touches[pieces.target, pieces.group[pieces.call]] = True

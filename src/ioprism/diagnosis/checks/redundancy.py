@@ -9,15 +9,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.diagnosis.checks.steadiness import memory_seconds
+from ioprism.diagnosis.limits import MINOR
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import ALL_RANKS, READ, WRITE, Flags, Floats, departures, first_of_each
+from ioprism.diagnosis.significance import memory_seconds
 from ioprism.model.verdict import Decision
 
 MIN_REPEATED = 0.3  # of the bytes: less repetition is not what a run waits for
 KEPT_IN_MEMORY = 2**31  # bytes that a rank can keep instead of reading them again
-MIN_READ_BACK = 0.1  # of the bytes written: with more, the first writes had readers
 MAX_WRITES = 50_000  # of one file that are compared one by one
 CALLS = Decision(
     "record every call, to see whether repeated reads come from storage or from a cache",
@@ -221,7 +221,7 @@ def _written_twice(observed: Observed) -> Iterator[Proposal]:
     read = np.bincount(rows.file[reads], rows.bytes[reads], minlength=count)
     written = np.bincount(rows.file[writes], rows.bytes[writes], minlength=count)
     # What is read back between two writes was not written in vain.
-    writes &= (read < MIN_READ_BACK * written)[np.maximum(rows.file, 0)]
+    writes &= (read < MINOR * written)[np.maximum(rows.file, 0)]
     vain = np.zeros(len(rows), np.bool_)
     for file in np.unique(rows.file[writes]):
         mine = np.flatnonzero(writes & (rows.file == file))

@@ -10,11 +10,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.diagnosis.checks.steadiness import memory_seconds, steady_seconds, typical_seconds
+from ioprism.diagnosis.limits import NEARLY_ALL
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import READ, WRITE, Flags, Floats, Ints, departures, medians_by
-from ioprism.diagnosis.significance import rank_test
+from ioprism.diagnosis.significance import (
+    memory_seconds,
+    rank_test,
+    steady_seconds,
+    typical_seconds,
+)
 from ioprism.model.verdict import Decision
 
 MIN_GROUP = 3  # requests in a group that is compared
@@ -93,7 +98,7 @@ def _contention(observed: Observed, some: Flags) -> Proposal | None:
     change, test = (
         _own_blocks(observed, some, locked, free)
         if interleaved
-        else _aligned(observed, some, locked, free)
+        else _alignment_change(observed, some, locked, free)
     )
     if change is None:
         change, test = _without_hand_over(observed, some, conflicts)
@@ -122,7 +127,7 @@ def _without_hand_over(
     rows = observed.rows
     served = departures(rows, np.where(some, rows.file, -2 - np.arange(len(rows))))
     # Only requests that wait for each other show what one of them takes.
-    queued = some & (served < 0.9 * rows.seconds)
+    queued = some & (served < NEARLY_ALL * rows.seconds)
     groups = [queued & (conflicts == n) for n in (0, 1, 2)]
     known = [group for group in groups if group.sum() >= MIN_GROUP]
     if len(known) < 2:
@@ -174,7 +179,7 @@ def _own_blocks(
     return Change(scenario(factor), *ends, service_doubt=False), test
 
 
-def _aligned(
+def _alignment_change(
     observed: Observed, some: Flags, locked: Flags, free: Flags
 ) -> tuple[Change | None, float]:
     """Each request is in one block: it costs one target what it takes alone and unlocked."""

@@ -20,6 +20,7 @@ from ioprism.diagnosis.checks.parts import (
     worth_naming,
 )
 from ioprism.diagnosis.checks.sessions import Cells, call_cells, session_cells, session_seconds
+from ioprism.diagnosis.limits import DOMINANT, MAJORITY
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import Flags, Floats, Ints, departures, medians_by
@@ -27,8 +28,6 @@ from ioprism.diagnosis.significance import outlier_test, rank_test
 from ioprism.diagnosis.targets import MIN_CALLS, mean_service
 from ioprism.model.verdict import Decision
 
-INCIDENT = 0.5  # of the excess in one call
-MOSTLY = 0.8  # of a part's cells
 SAME_EXPLANATION = 0.98  # of the explained differences: parts that coincide
 CLEARLY_MORE = 1.15  # times another saving
 DECIDE = Decision(
@@ -86,7 +85,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     changed = factor < 1
     code, culprit = joint_culprit(observed, parts[:count])
     culprit |= _own_place(observed, changed) | observed.task(changed)
-    slow, peers = _compared(observed, changed)
+    slow, peers = _comparison_rows(observed, changed)
     return Proposal(
         code,
         culprit,
@@ -185,7 +184,7 @@ def _slowest_session_part(
         if part.code == "slow-target" and not _slow_per_byte(observed, cells, part.member, seconds)
     ]
     slower = [part for part in slower if not any(_is_inside(part.member, one) for one in busy)]
-    shares = [_explained(cells, part.member) for part in slower]
+    shares = [_explained_variance(cells, part.member) for part in slower]
     if not any(shares):
         return None
     near = [p for p, e in zip(slower, shares, strict=True) if e >= SAME_EXPLANATION * max(shares)]
@@ -228,11 +227,11 @@ def _is_incident(observed: Observed, cells: Cells, member: Flags) -> bool:
     longest = float(
         np.where(observed.rows.inferred, 0.0, observed.rows.longest)[slow].max(initial=0.0)
     )
-    return longest > INCIDENT * (spent - usual)
+    return longest > MAJORITY * (spent - usual)
 
 
 def _is_inside(member: Flags, whole: Flags) -> bool:
-    return float((member & whole).sum()) >= MOSTLY * float(member.sum())
+    return float((member & whole).sum()) >= DOMINANT * float(member.sum())
 
 
 def _step(cells: Cells, member: Flags) -> float:
@@ -272,7 +271,7 @@ def _repair_sessions(cells: Cells, member: Flags, seconds: Floats) -> Floats:
     return repaired
 
 
-def _compared(observed: Observed, changed: Flags) -> tuple[Flags, Flags]:
+def _comparison_rows(observed: Observed, changed: Flags) -> tuple[Flags, Flags]:
     """The affected calls, and those of others in the same phases, of the same kind and size."""
     moves = changed & observed.rows.moves_data
     slow = moves if moves.any() else changed
@@ -367,7 +366,9 @@ def _slowest_call_part(
         and _in_turn(observed, (cells.of_call >= 0) & part.member[np.maximum(cells.of_call, 0)])
         >= limits.min_in_turn
     ]
-    scored = [(_explained(cells, p.member), p, x) for p, x in tested if x <= limits.significance]
+    scored = [
+        (_explained_variance(cells, p.member), p, x) for p, x in tested if x <= limits.significance
+    ]
     if not scored:
         return None
     most = max(score for score, _, _ in scored)
@@ -408,7 +409,7 @@ def _healthy_cells(observed: Observed, cells: Cells, part: Part) -> Flags:
     return healthy if healthy.sum() >= 0.5 * outside.sum() else outside
 
 
-def _explained(cells: Cells, member: Flags) -> float:
+def _explained_variance(cells: Cells, member: Flags) -> float:
     """How much of the cells' differences disappears when a part has a separate level."""
     level = cells.level
     total = np.abs(level - np.median(level)).sum()

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from ioprism.diagnosis.checks.redundancy import read_copies
-from ioprism.diagnosis.checks.steadiness import steady_seconds
 from ioprism.diagnosis.heat import HeatPhases, totals
+from ioprism.diagnosis.limits import DOMINANT, MAJORITY, MINOR
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import SYNC, Flags, Floats
-from ioprism.diagnosis.significance import rank_test
+from ioprism.diagnosis.significance import rank_test, steady_seconds
 from ioprism.model.verdict import Decision
 
 LAYOUT = "ioprism diagnose LOG --layout layout.csv   # from: lfs getstripe -r --yaml DIRECTORY"
@@ -109,11 +109,15 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
         return None
     middle = float(np.median(total[active]))
     heavy = np.flatnonzero(total > limits.uneven * max(middle, 1.0))
-    if not len(heavy) or len(heavy) > 0.5 * active.sum() or total[heavy].sum() < 0.1 * total.sum():
+    if (
+        not len(heavy)
+        or len(heavy) > MAJORITY * active.sum()
+        or total[heavy].sum() < MINOR * total.sum()
+    ):
         return None
     own = observed.by_rank(observed.own)
     light = np.setdiff1d(np.flatnonzero(active), heavy)
-    matters = own[:, heavy].max(axis=1) >= 0.8 * own.max(axis=1)
+    matters = own[:, heavy].max(axis=1) >= DOMINANT * own.max(axis=1)
     if not matters.any():
         return None
     # What a byte costs while all ranks are busy, as the others' calls show.
@@ -170,13 +174,17 @@ def _imbalance_in_heat_map(observed: Observed) -> Proposal | None:
     if active.sum() < limits.min_ranks:
         return None
     heavy = np.flatnonzero(moved > limits.uneven * float(np.median(moved[active])))
-    if not len(heavy) or len(heavy) > 0.5 * active.sum() or moved[heavy].sum() < 0.1 * moved.sum():
+    if (
+        not len(heavy)
+        or len(heavy) > MAJORITY * active.sum()
+        or moved[heavy].sum() < MINOR * moved.sum()
+    ):
         return None
     # Bins round short times up: bytes show at most how long a rank took beside the busiest.
     stall = float(observed.stall.sum())
     seconds = stall * np.minimum(busy / max(busy.max(), 1e-12), moved / max(moved.max(), 1.0))
     light = np.setdiff1d(np.flatnonzero(active), heavy)
-    if seconds[heavy].max() < 0.8 * seconds.max():
+    if seconds[heavy].max() < DOMINANT * seconds.max():
         return None
     even = float(moved.sum()) / float(active.sum())
     cost = seconds[active] / moved[active]

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ioprism.diagnosis.limits import DOMINANT, MAJORITY
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import KINDS, METADATA, Flags
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.diagnosis.verdict import Attribution
 from ioprism.model.verdict import SERIOUS
-
-SAME_CALLS = 0.5  # of the finding's time: it shows the calls of the cause from another side
-LONGEST = 0.8  # of the longest rank's time: ranks that take as long
 
 
 def assign_findings(
@@ -29,19 +27,19 @@ def assign_findings(
         rows = affected_rows(observed, rule, hit, small_bytes=small_bytes)
         if rows is None or not observed.own[rows].any():
             continue
-        shares = [_shared(observed, rows, mine, rule) for mine in attribution.claimed]
-        if shares and max(shares) >= SAME_CALLS:
+        shares = [_share_of_cause(observed, rows, mine, rule) for mine in attribution.claimed]
+        if shares and max(shares) >= MAJORITY:
             causes[code] = attribution.causes[int(np.argmax(shares))].code
     return causes
 
 
-def _shared(observed: Observed, rows: Flags, mine: Flags, rule: Rule) -> float:
+def _share_of_cause(observed: Observed, rows: Flags, mine: Flags, rule: Rule) -> float:
     """The share of a finding's time that a cause claims; of the cause's, if that is larger.
 
     A serious finding that covers all calls of a cause, and others, shows the same problem.
     """
-    both, found, claimed = (float(observed.own[x].sum()) for x in (rows & mine, rows, mine))
-    whole = min(found, claimed) if rule.level in SERIOUS else found
+    both, of_finding, claimed = (float(observed.own[x].sum()) for x in (rows & mine, rows, mine))
+    whole = min(of_finding, claimed) if rule.level in SERIOUS else of_finding
     return both / max(whole, 1e-12)
 
 
@@ -66,6 +64,6 @@ def affected_rows(observed: Observed, rule: Rule, hit: Hit, *, small_bytes: floa
 def _longest_ranks(observed: Observed, chosen: Flags) -> Flags:
     """Rows of the ranks that spend most time in some rows, phase by phase."""
     seconds = observed.by_rank(observed.own, chosen)
-    longest = seconds >= LONGEST * np.maximum(seconds.max(axis=1, keepdims=True), 1e-12)
+    longest = seconds >= DOMINANT * np.maximum(seconds.max(axis=1, keepdims=True), 1e-12)
     own = observed.rows.rank >= 0
     return np.asarray(~own | longest[observed.phase, np.maximum(observed.rows.rank, 0)])

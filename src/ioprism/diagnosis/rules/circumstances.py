@@ -15,7 +15,7 @@ LOOKED_AT = 20  # files; the worst come first
 LUSTRE, GPFS = ("lustre",), ("gpfs", "mmfs")
 HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
 MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
-FEW_OPENS = 100  # of all ranks: opening fewer files is no habit worth changing
+FEW_OPENS = 100  # of all ranks: opening fewer files than this is not worth changing
 MIB = 2**20
 USUAL_STRIPE = MIB  # bytes, Lustre's default
 LEAST_REQUEST, MOST_REQUEST = MIB, 64 * MIB
@@ -25,20 +25,20 @@ RANKS_PER_NODE = 32  # where the trace does not tell the nodes
 
 def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
     """Name what the job and the files concerned are: conditions that advice can ask for."""
-    found = {"parallel" if evidence.ranks > 1 else "serial", evidence.format}
-    found |= {layer for layer, usage in evidence.usages.items() if any(usage.opens)}
-    found |= {layer for layer, usage in evidence.usages.items() if any(usage.operations)}
-    if found & {"dfs", "daos"}:
-        found.add("daos")
+    facts = {"parallel" if evidence.ranks > 1 else "serial", evidence.format}
+    facts |= {layer for layer, usage in evidence.usages.items() if any(usage.opens)}
+    facts |= {layer for layer, usage in evidence.usages.items() if any(usage.operations)}
+    if facts & {"dfs", "daos"}:
+        facts.add("daos")
     if _collective(evidence):
-        found.add("collective")
+        facts.add("collective")
     if _uses_all_targets(evidence):
-        found.add("all-targets")
+        facts.add("all-targets")
     if sum(sum(usage.opens) for usage in evidence.usages.values()) < FEW_OPENS:
-        found.add("few-opens")
+        facts.add("few-opens")
     if "python" in (evidence.job.executable or "").lower():
-        found.add("python")
-    return found | set(_of_library(evidence)) | set(_of_files(evidence, files[:LOOKED_AT], found))
+        facts.add("python")
+    return facts | set(_of_library(evidence)) | set(_of_files(evidence, files[:LOOKED_AT], facts))
 
 
 def _collective(evidence: Evidence) -> bool:
@@ -47,7 +47,7 @@ def _collective(evidence: Evidence) -> bool:
 
 
 def _uses_all_targets(evidence: Evidence) -> bool:
-    """Whether some file lies on every storage target that there is."""
+    """Whether some file is striped over every storage target."""
     layouts = evidence.files.striping.values()
     widest = max((len(set(layout.targets)) for layout in layouts), default=0)
     return 0 < (evidence.files.system_targets or 0) <= widest
@@ -73,7 +73,7 @@ def _of_files(evidence: Evidence, files: Sequence[int], used: set[str]) -> Itera
         yield "hdf5"
     loaded = sum(re.search(OF_PROGRAMS, name) is not None for name in names)
     if 2 * loaded > len(names):
-        yield "start-up"  # nobody reads these through a parallel interface
+        yield "start-up"  # these are not read through a parallel interface
     if not evidence.shared_files.isdisjoint(files):
         yield "shared"
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.rank_balance import writers
 from ioprism.diagnosis.rules.rule import (
     Answer,
@@ -24,8 +25,6 @@ from ioprism.model.verdict import Severity
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"
 BELOW = "the POSIX calls below MPI-IO: the trace lacks most of them"
-WHOLE = 0.9  # of the bytes of MPI-IO that must be seen in POSIX, to tell the time of storage
-AGGREGATED = 0.5  # of the ranks: more than these are not chosen to do the I/O of others
 EACH_RANK = "how long each rank is in MPI-IO calls"
 UNMIXED = "files whose reads or writes are all collective: other calls hide the aggregators"
 
@@ -40,10 +39,10 @@ def _mpiio(evidence: Evidence, direction: str) -> tuple[Usage, Moves] | None:
 
 def independent_calls(evidence: Evidence, *, direction: str) -> Answer:
     """Ranks read or write shared files one by one, in small requests."""
-    found = _mpiio(evidence, direction)
-    if found is None:
+    known = _mpiio(evidence, direction)
+    if known is None:
         return None
-    usage, moves = found
+    usage, moves = known
     if moves.collective is None or moves.independent is None:
         return Unknown(KINDS)
     shared = {file for file, ranks in usage.users(moves.operations).items() if ranks > 1}
@@ -71,10 +70,10 @@ def independent_calls(evidence: Evidence, *, direction: str) -> Answer:
 
 def collective_calls(evidence: Evidence, *, direction: str) -> Answer:
     """Most reads or writes through MPI-IO are collective, split ones included."""
-    found = _mpiio(evidence, direction)
-    if found is None:
+    moved = _mpiio(evidence, direction)
+    if moved is None:
         return None
-    _, moves = found
+    _, moves = moved
     if moves.collective is None:
         return Unknown(KINDS)
     part = share(sum(moves.collective), sum(moves.operations))
@@ -110,7 +109,7 @@ def collective_overhead(evidence: Evidence) -> Answer:
     if upper is None or lower is None or evidence.ranks < 2 or not files:
         return None
     asked, done = by_file(upper, upper.bytes), by_file(lower, lower.bytes)
-    files = {file for file in files if done.get(file, 0) >= WHOLE * asked.get(file, 0)}
+    files = {file for file in files if done.get(file, 0) >= NEARLY_ALL * asked.get(file, 0)}
     if not files:
         return Unknown(BELOW)
     quickest = _quickest(evidence, upper, files)
@@ -164,16 +163,16 @@ def single_aggregator(evidence: Evidence) -> Answer:
     if usage is None or "mpiio" not in evidence.usages or evidence.ranks < 2:
         return None
     limits = evidence.thresholds
-    found: dict[int, float] = {}
+    bytes_by_file: dict[int, float] = {}
     seconds = 0.0
     for file, part in _largest_parts(evidence, usage).items():
         if part.of >= limits.imbalance_bytes and part.bytes >= limits.aggregator_share * part.of:
-            found[file] = part.bytes
+            bytes_by_file[file] = part.bytes
             seconds += part.seconds
-    if not found:
+    if not bytes_by_file:
         return None
-    details, rows = file_details(evidence, found, by_file(usage, usage.bytes))
-    numbers = {"files": len(found), "bytes": sum(found.values())}
+    details, rows = file_details(evidence, bytes_by_file, by_file(usage, usage.bytes))
+    numbers = {"files": len(bytes_by_file), "bytes": sum(bytes_by_file.values())}
     return Hit(numbers, seconds, details, files=rows)
 
 
@@ -185,10 +184,10 @@ def _opened_by_many(evidence: Evidence) -> set[int]:
 
 def _collective_files(evidence: Evidence) -> set[int]:
     usage = evidence.usages.get("mpiio")
-    found: set[int] = set()
+    files: set[int] = set()
     for moves in usage.moves.values() if usage else ():
-        found |= set(by_file(usage, moves.collective)) if usage and moves.collective else set()
-    return found
+        files |= set(by_file(usage, moves.collective)) if usage and moves.collective else set()
+    return files
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +203,7 @@ def _largest_parts(evidence: Evidence, usage: Usage) -> dict[int, _Part]:
     files = _opened_by_many(evidence)
     sizes, times = usage.bytes, usage.seconds
     own: dict[int, list[int]] = {}
-    found: dict[int, _Part] = {}
+    parts: dict[int, _Part] = {}
     for place, file in enumerate(usage.file):
         if file not in files:
             continue
@@ -216,11 +215,11 @@ def _largest_parts(evidence: Evidence, usage: Usage) -> dict[int, _Part]:
             count = max(1.0, writers(sizes[place], deviation, evidence.ranks))
             alone = max(usage.spread.slowest_bytes[place], sizes[place] / count if deviation else 0)
             seconds = usage.spread.slowest_seconds[place]
-            found[file] = _Part(min(alone, sizes[place]), sizes[place], seconds)
+            parts[file] = _Part(min(alone, sizes[place]), sizes[place], seconds)
     for file, places in own.items():
         busiest = max(places, key=lambda place: sizes[place])
-        found[file] = _Part(sizes[busiest], sum(sizes[p] for p in places), times[busiest])
-    return found
+        parts[file] = _Part(sizes[busiest], sum(sizes[p] for p in places), times[busiest])
+    return parts
 
 
 def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
@@ -230,13 +229,15 @@ def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
     nodes = len(set(evidence.hosts.values()))
     if not evidence.callers or not nodes or len(evidence.hosts) < evidence.ranks:
         return Unknown(CALLERS)
-    moved = {way: size for way, size in _unmixed(evidence).items() if way in evidence.callers}
+    moved = {
+        way: size for way, size in _purely_collective(evidence).items() if way in evidence.callers
+    }
     if not moved:
         return Unknown(UNMIXED)
     way = max(moved, key=lambda key: moved[key])
     (largest, direction), ranks = way, evidence.callers[way]
-    if len(ranks) > AGGREGATED * evidence.ranks:
-        return None  # ranks call storage themselves: nobody aggregates
+    if len(ranks) > MAJORITY * evidence.ranks:
+        return None  # ranks call storage themselves: no aggregation
     on = {evidence.hosts[rank] for rank in ranks if rank in evidence.hosts}
     if _arrangement(len(ranks), len(on), nodes) != wanted:
         return None
@@ -254,20 +255,20 @@ def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
     )
 
 
-def _unmixed(evidence: Evidence) -> dict[tuple[int, str], float]:
+def _purely_collective(evidence: Evidence) -> dict[tuple[int, str], float]:
     """Bytes of each file and direction in which every call is collective.
 
     Independent calls reach POSIX from the rank that makes them, whoever aggregates.
     """
     usage = evidence.usages["mpiio"]
-    found: dict[tuple[int, str], float] = {}
+    sizes_by_way: dict[tuple[int, str], float] = {}
     for direction, moves in usage.moves.items():
         sizes, calls = by_file(usage, moves.bytes), by_file(usage, moves.operations)
         together = by_file(usage, moves.collective or [0] * len(usage))
         for file in together:
             if together[file] == calls[file]:
-                found[file, direction] = sizes.get(file, 0)
-    return found
+                sizes_by_way[file, direction] = sizes.get(file, 0)
+    return sizes_by_way
 
 
 def _arrangement(aggregators: int, nodes_used: int, nodes: int) -> str:

@@ -38,10 +38,10 @@ def shared_data(evidence: Evidence) -> Answer:
     def variation(shared: SharedFile) -> float | None:
         if shared.bytes < limits.imbalance_bytes:
             return None
-        found = shared.deviation_bytes / (shared.bytes / evidence.ranks)
-        return found if found > limits.file_imbalance else None
+        relative = shared.deviation_bytes / (shared.bytes / evidence.ranks)
+        return relative if relative > limits.file_imbalance else None
 
-    return _shared(evidence, variation)
+    return _judge_shared_files(evidence, variation)
 
 
 def shared_time(evidence: Evidence) -> Answer:
@@ -53,21 +53,21 @@ def shared_time(evidence: Evidence) -> Answer:
         late = _behind(shared) >= limits.imbalance_seconds
         return found if late and found > limits.rank_time_imbalance else None
 
-    return _shared(evidence, imbalance)
+    return _judge_shared_files(evidence, imbalance)
 
 
-def _shared(evidence: Evidence, judged: Callable[[SharedFile], float | None]) -> Answer:
+def _judge_shared_files(evidence: Evidence, judged: Callable[[SharedFile], float | None]) -> Answer:
     """Judge every file that all ranks share; None stands for an even one."""
     if evidence.ranks < 2:
         return None
-    found: dict[int, float] = {}
+    imbalances: dict[int, float] = {}
     seconds: dict[int, float] = {}
     for shared in shared_files(evidence):
         imbalance = judged(shared)
-        if imbalance is not None and not shared.aggregated:
-            found[shared.file] = imbalance
+        if imbalance is not None and not shared.is_aggregated:
+            imbalances[shared.file] = imbalance
             seconds[shared.file] = _behind(shared)
-    return _hit(evidence, found, seconds)
+    return _hit(evidence, imbalances, seconds)
 
 
 def _behind(shared: SharedFile) -> float:
@@ -82,7 +82,7 @@ def file_imbalance(evidence: Evidence, *, direction: str) -> Answer:
     limits = evidence.thresholds
     if _even_over_all_files(evidence, direction):
         return None
-    found: dict[int, float] = {}
+    variations: dict[int, float] = {}
     seconds: dict[int, float] = {}
     joined = False
     for usage, entries in application_entries(evidence):
@@ -103,11 +103,11 @@ def file_imbalance(evidence: Evidence, *, direction: str) -> Answer:
             variation = _variation(sizes)
             if variation > limits.file_imbalance:
                 times = [moves.seconds[place] for place in places]
-                found[file] = variation
+                variations[file] = variation
                 seconds[file] = max(times) - sum(times) / len(times)
-    if not found:
+    if not variations:
         return Unknown(NEEDS) if joined else None
-    return _hit(evidence, found, seconds)
+    return _hit(evidence, variations, seconds)
 
 
 def _even_over_all_files(evidence: Evidence, direction: str) -> bool:
@@ -125,20 +125,20 @@ def _variation(sizes: list[int]) -> float:
     return math.sqrt(sum((size - mean) ** 2 for size in sizes) / len(sizes)) / mean
 
 
-def _hit(evidence: Evidence, found: dict[int, float], seconds: dict[int, float]) -> Answer:
-    if not found:
+def _hit(evidence: Evidence, imbalances: dict[int, float], seconds: dict[int, float]) -> Answer:
+    if not imbalances:
         return None
     details: list[dict[str, object]] = [
         {
             "file": evidence.files.path(file),
             "count": 1,
-            "share": found[file],
-            "imbalance": found[file],
+            "share": imbalances[file],
+            "imbalance": imbalances[file],
             "time": seconds[file],
         }
         for file in worst(seconds)
     ]
-    numbers = {"files": len(found), "imbalance": max(found.values())}
+    numbers = {"files": len(imbalances), "imbalance": max(imbalances.values())}
     return Hit(numbers, max(seconds.values()), details, files=worst_first(seconds))
 
 

@@ -50,7 +50,7 @@ def no_parallel_interface(evidence: Evidence) -> Answer:
     parallel = [evidence.usages[layer] for layer in PARALLEL if layer in evidence.usages]
     if any(any(usage.opens) or any(usage.operations) for usage in parallel):
         return None
-    found: Answer = None
+    answer: Answer = None
     for usage in (evidence.usages[layer] for layer in evidence.request_layers):
         writes = usage.moves["write"]
         shared = {file for file, ranks in usage.users(writes.operations).items() if ranks > 1}
@@ -62,14 +62,14 @@ def no_parallel_interface(evidence: Evidence) -> Answer:
         times = [t if f in shared else 0.0 for t, f in zip(writes.seconds, usage.file, strict=True)]
         details, rows = file_details(evidence, sizes, dict.fromkeys(sizes, moved))
         numbers = {"ranks": evidence.ranks, "bytes": moved, "mean_size": moved / requests}
-        found = Hit(numbers, evidence.held_up(usage, times), details, files=rows, of_calls=True)
-    return found
+        answer = Hit(numbers, evidence.held_up(usage, times), details, files=rows, of_calls=True)
+    return answer
 
 
 def more_of(evidence: Evidence, *, direction: str, unit: str) -> Answer:
     """One direction outweighs the other, in calls or in bytes."""
     amounts = dict.fromkeys(DIRECTIONS, 0)
-    # STDIO buffers: its calls are not requests, unless there are no others.
+    # STDIO buffers: its calls count as requests only where they are the only ones.
     requests = evidence.request_layers or evidence.base_layers
     for layer in requests if unit == "calls" else evidence.base_layers:
         for name, moves in evidence.usages[layer].moves.items():
@@ -149,11 +149,11 @@ def read_after_write(evidence: Evidence) -> Answer:
 
 
 def _first_begin(files: list[int], begins: list[float] | None) -> dict[int, float]:
-    found: dict[int, float] = {}
+    first: dict[int, float] = {}
     for file, begin in zip(files, begins or [0.0] * len(files), strict=True):
         if begin > 0:
-            found[file] = min(begin, found.get(file, begin))
-    return found
+            first[file] = min(begin, first.get(file, begin))
+    return first
 
 
 def incomplete_data(evidence: Evidence) -> Answer:

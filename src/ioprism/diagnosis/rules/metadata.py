@@ -126,7 +126,7 @@ def _folders(evidence: Evidence, files: list[int]) -> list[dict[str, object]]:
 
 def many_seeks(evidence: Evidence) -> Answer:
     """There are nearly as many seeks as reads and writes."""
-    found: Answer = None
+    answer: Answer = None
     for usage in _usages(evidence):
         seeks, calls = sum(usage.seeks), sum(usage.operations)
         ratio = share(seeks, calls)
@@ -137,8 +137,10 @@ def many_seeks(evidence: Evidence) -> Answer:
             evidence, by_file(usage, usage.seeks), by_file(usage, usage.operations)
         )
         evidence_of = {"seeks": seeks, "requests": calls, "ratio": ratio}
-        found = Hit(evidence_of, seconds, details, interface=usage.layer, files=rows, of_calls=True)
-    return found
+        answer = Hit(
+            evidence_of, seconds, details, interface=usage.layer, files=rows, of_calls=True
+        )
+    return answer
 
 
 def _seek_seconds(usage: Usage) -> list[float]:
@@ -153,7 +155,7 @@ def _seek_seconds(usage: Usage) -> list[float]:
 
 def sync_storm(evidence: Evidence) -> Answer:
     """Ranks force data to storage again and again instead of once at the end."""
-    found: Answer = None
+    answer: Answer = None
     for usage in _usages(evidence):
         limits = evidence.thresholds
         allowed = [
@@ -170,7 +172,7 @@ def sync_storm(evidence: Evidence) -> Answer:
         spent = usage.sync_seconds or usage.moves["write"].seconds
         times = [t if n else 0.0 for t, n in zip(spent, often, strict=True)]
         details, rows = file_details(evidence, by_file(usage, often), by_file(usage, writes))
-        found = Hit(
+        answer = Hit(
             {"syncs": sum(often), "writes": sum(writes), "files": len(by_file(usage, often))},
             evidence.held_up(usage, times),
             details,
@@ -178,7 +180,7 @@ def sync_storm(evidence: Evidence) -> Answer:
             files=rows,
             of_calls=True,
         )
-    return found
+    return answer
 
 
 RULES = (

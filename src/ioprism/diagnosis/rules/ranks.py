@@ -29,9 +29,9 @@ from ioprism.diagnosis.rules.rule import (
 )
 from ioprism.model.verdict import Severity, Subject
 
-NEEDS = "what each rank did: extended tracing (DXT_ENABLE_IO_TRACE=1), or heat maps"
+NEEDS = "what each rank did: Darshan with DXT_ENABLE_IO_TRACE=1, or heat maps"
 OTHER_LOGS = "the logs of the job's other ranks: give all of them together"
-NEEDS_TIME = "how long each rank took: extended tracing (DXT_ENABLE_IO_TRACE=1)"
+NEEDS_TIME = "how long each rank took: Darshan with DXT_ENABLE_IO_TRACE=1"
 
 
 def _table(evidence: Evidence) -> RankTable | Unknown | None:
@@ -76,14 +76,14 @@ def _whole_time(evidence: Evidence) -> float:
     return max(slowest, sum(evidence.held_up(usage, usage.seconds) for usage in usages))
 
 
-def _explained(evidence: Evidence, rank: int) -> bool:
+def _has_explanation(evidence: Evidence, rank: int) -> bool:
     """Whether another finding already says that this rank does too much."""
-    found = rank_zero(evidence) if rank == 0 else None
-    return isinstance(found, Hit) and not evidence.negligible(found.seconds or 0.0)
+    answer = rank_zero(evidence) if rank == 0 else None
+    return isinstance(answer, Hit) and not evidence.negligible(answer.seconds or 0.0)
 
 
-def unbalanced(evidence: Evidence) -> Answer:
-    """Some ranks are above mean and deviation in calls, bytes and time alike."""
+def unbalanced_rank_loads(evidence: Evidence) -> Answer:
+    """Some ranks are above mean and deviation in calls, bytes and time."""
     table = _table(evidence)
     if not isinstance(table, RankTable):
         return table
@@ -91,18 +91,18 @@ def unbalanced(evidence: Evidence) -> Answer:
         return Unknown(NEEDS_TIME)
     if aggregates(table.all_bytes(), table.ranks):
         return None
-    found = unbalanced_ranks(table, beyond=evidence.thresholds.rank_data_imbalance)
-    if not found or (found == [0] and _explained(evidence, 0)):
+    heavy = unbalanced_ranks(table, beyond=evidence.thresholds.rank_data_imbalance)
+    if not heavy or (heavy == [0] and _has_explanation(evidence, 0)):
         return None
-    times = {rank: table.seconds.get(rank, 0.0) for rank in found}
+    times = {rank: table.seconds.get(rank, 0.0) for rank in heavy}
     slowest = max(times.values())
     mean = sum(table.seconds.values()) / table.ranks
     return Hit(
-        {"ranks": len(found), "of": table.ranks, "bytes": sum(map(table.total_bytes, found))},
+        {"ranks": len(heavy), "of": table.ranks, "bytes": sum(map(table.total_bytes, heavy))},
         slowest - mean,
         _rank_details(table, worst(times)),
-        Subject("ranks", _named(worst(times))),
-        ranks=found,
+        Subject("ranks", _rank_list(worst(times))),
+        ranks=heavy,
     )
 
 
@@ -117,7 +117,7 @@ def data_imbalance(evidence: Evidence) -> Answer:
         return None
     if aggregates(table.all_bytes(), table.ranks):
         return None
-    if spread.imbalance <= limits.rank_data_imbalance or _explained(evidence, spread.rank):
+    if spread.imbalance <= limits.rank_data_imbalance or _has_explanation(evidence, spread.rank):
         return None
     ordered = worst({rank: table.total_bytes(rank) for rank in table.bytes})
     return Hit(
@@ -130,16 +130,16 @@ def data_imbalance(evidence: Evidence) -> Answer:
 
 def time_imbalance(evidence: Evidence) -> Answer:
     """The slowest rank is longer in calls than the mean one."""
-    found = _slowest(evidence)
-    if not isinstance(found, _Slow):
-        return found
-    spread, limits = found.spread, evidence.thresholds
+    slowest = _slowest(evidence)
+    if not isinstance(slowest, _Slow):
+        return slowest
+    spread, limits = slowest.spread, evidence.thresholds
     behind = spread.most - spread.mean
     if spread.imbalance <= limits.rank_time_imbalance or behind < limits.imbalance_seconds:
         return None
-    if found.table is None or _explained(evidence, spread.rank):
+    if slowest.table is None or _has_explanation(evidence, spread.rank):
         return None  # another rule says it of the shared file, or of rank 0
-    slow = found.beyond(0.0)
+    slow = slowest.beyond(0.0)
     return Hit(
         {"slowest": spread.most, "mean_seconds": spread.mean, "imbalance": spread.imbalance},
         behind,
@@ -151,17 +151,17 @@ def time_imbalance(evidence: Evidence) -> Answer:
 
 def stragglers(evidence: Evidence) -> Answer:
     """A few ranks are far longer in calls than the middle one."""
-    found = _slowest(evidence)
-    if not isinstance(found, _Slow):
-        return found
-    spread, limits = found.spread, evidence.thresholds
+    slowest = _slowest(evidence)
+    if not isinstance(slowest, _Slow):
+        return slowest
+    spread, limits = slowest.spread, evidence.thresholds
     if spread.middle is None:
         return None
     behind = spread.most - spread.middle
     far = spread.most >= limits.straggler_factor * spread.middle
-    if not far or behind < limits.imbalance_seconds or _explained(evidence, spread.rank):
+    if not far or behind < limits.imbalance_seconds or _has_explanation(evidence, spread.rank):
         return None
-    slow = found.beyond(limits.straggler_factor * spread.middle)
+    slow = slowest.beyond(limits.straggler_factor * spread.middle)
     return Hit(
         {"slowest": spread.most, "middle": spread.middle, "factor": _ratio(spread),
          "stragglers": len(slow.ranks or slow.files)},
@@ -195,7 +195,7 @@ class _Slow:
     shared: Sequence[tuple[SharedFile, str | None]] = ()  # where it is that of one of these
 
     def beyond(self, seconds: float) -> _Rows:
-        """The rows with so much time, longest first."""
+        """The rows with at least this time, longest first."""
         if self.table is not None:
             slow = {rank: t for rank, t in (self.table.seconds or {}).items() if t >= seconds}
             return _Rows(_rank_details(self.table, worst(slow)), ranks=worst_first(slow))
@@ -212,14 +212,14 @@ def _slowest(evidence: Evidence) -> _Slow | Unknown | None:
     if evidence.lone_rank:
         return Unknown(OTHER_LOGS)
     table = rank_table(evidence)
-    files = [one for one in shared_files(evidence) if not one.aggregated]
+    files = [one for one in shared_files(evidence) if not one.is_aggregated]
     listed = [(one, evidence.files.path(one.file)) for one in files]
-    found = [_Slow(one.spread, None, listed) for one in files]
+    candidates = [_Slow(one.spread, None, listed) for one in files]
     if table is not None and (whole := _spread_of_active(table)) is not None:
-        found.append(_Slow(whole, table))
-    if not found:
+        candidates.append(_Slow(whole, table))
+    if not candidates:
         return None if table is not None else Unknown(NEEDS_TIME)
-    return max(found, key=lambda slow: slow.spread.most - (slow.spread.middle or 0.0))
+    return max(candidates, key=lambda slow: slow.spread.most - (slow.spread.middle or 0.0))
 
 
 def _spread_of_active(table: RankTable) -> Spread | None:
@@ -256,14 +256,15 @@ def _rank_details(table: RankTable, ranks: list[int]) -> list[dict[str, object]]
     ]
 
 
-def _named(ranks: list[int]) -> str:
+def _rank_list(ranks: list[int]) -> str:
     return ", ".join(map(str, sorted(ranks)))
 
 
 RULES = (
     Rule("rank-0-heavy", Severity.HIGH, "application", rank_zero, "rank-0-heavy",
          ("rank_0_factor",), ("drishti:D01",), calls=SLOWEST_RANKS),
-    Rule("unbalanced-ranks", Severity.HIGH, "application", unbalanced, "unbalanced-ranks",
+    Rule("unbalanced-ranks", Severity.HIGH, "application", unbalanced_rank_loads,
+         "unbalanced-ranks",
          ("rank_data_imbalance",), ("drishti:D02",), calls=SLOWEST_RANKS),
     Rule("rank-data-imbalance", Severity.HIGH, "application", data_imbalance,
          "rank-data-imbalance", ("rank_data_imbalance", "imbalance_bytes"), calls=SLOWEST_RANKS),

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
 from ioprism.diagnosis.rules import (
     collective,
     file_balance,
@@ -21,7 +22,6 @@ from ioprism.diagnosis.rules import (
     wording,
 )
 from ioprism.diagnosis.rules.rule import Hit, Rule, Unknown
-from ioprism.diagnosis.slowest_rank import SlowestRank, slowest_rank
 from ioprism.model.result import Result
 from ioprism.model.verdict import Finding, NotChecked, Severity
 from ioprism.plugins import declared, load

@@ -22,9 +22,9 @@ from ioprism.diagnosis.rules.rule import (
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Usage
 from ioprism.model.verdict import Severity
 
-OFFSETS = "offsets of single calls, or POSIX counters"
+OFFSETS = "offsets of calls, or POSIX counters"
 USUAL_LOCK = 2**20  # bytes that a lock covers where the layout is not known
-SIZES = "sizes of single calls, or counters with size histograms"
+SIZES = "sizes of calls, or counters with size histograms"
 
 
 def _usages(evidence: Evidence) -> list[Usage]:
@@ -37,7 +37,7 @@ def _moves(evidence: Evidence, direction: str) -> Iterator[tuple[Usage, Moves]]:
     Reads of files that MPI-IO only writes are its own: it fills the holes of strided writes
     (data sieving), and the program never asked for them.
     """
-    sieved = evidence.sieved if direction == "read" else frozenset()
+    sieved = evidence.sieved_files if direction == "read" else frozenset()
     for usage in _usages(evidence):
         chosen = _without(usage, sieved) if usage.layer == "posix" else usage
         if any(chosen.moves[direction].operations):
@@ -52,7 +52,7 @@ def small_requests(evidence: Evidence, *, direction: str, shared: bool) -> Answe
     """More than a share of the requests is shorter than the limit, in all or in shared files."""
     if shared and evidence.ranks < 2:
         return None
-    found: Answer = None
+    answer: Answer = None
     for usage, moves in _moves(evidence, direction):
         if moves.small is None:
             return Unknown(SIZES)
@@ -62,7 +62,7 @@ def small_requests(evidence: Evidence, *, direction: str, shared: bool) -> Answe
         if part <= evidence.thresholds.small_requests:
             continue
         details, rows = file_details(evidence, by_file(usage, small), by_file(usage, calls))
-        found = Hit(
+        answer = Hit(
             {"requests": sum(calls), "small": sum(small), "share": part},
             evidence.held_up(usage, small_portions(moves, small, evidence.thresholds.small_bytes)),
             details,
@@ -70,7 +70,7 @@ def small_requests(evidence: Evidence, *, direction: str, shared: bool) -> Answe
             files=rows,
             of_calls=True,
         )
-    return found
+    return answer
 
 
 def _within(usage: Usage, values: Counts, only: frozenset[int] | None) -> Counts:
@@ -81,11 +81,11 @@ def _within(usage: Usage, values: Counts, only: frozenset[int] | None) -> Counts
 
 def random_requests(evidence: Evidence, *, direction: str) -> Answer:
     """More than a share of the requests goes back in the file."""
-    found: Answer = None
+    answer: Answer = None
     for usage, moves in _moves(evidence, direction):
         backward = _backward(moves)
         if backward is None:
-            found = found or Unknown(OFFSETS)
+            answer = answer or Unknown(OFFSETS)
             continue
         part = share(sum(backward), sum(moves.operations))
         if part <= evidence.thresholds.random_operations:
@@ -95,7 +95,7 @@ def random_requests(evidence: Evidence, *, direction: str) -> Answer:
         )
         spent = portions(moves.seconds, backward, moves.operations)
         jumps = _of_jumps(spent, moves, evidence.thresholds.small_bytes)
-        found = Hit(
+        answer = Hit(
             {"requests": sum(moves.operations), "backward": sum(backward), "share": part},
             evidence.held_up(usage, jumps),
             details,
@@ -104,7 +104,7 @@ def random_requests(evidence: Evidence, *, direction: str) -> Answer:
             of_calls=True,
             part=share(sum(jumps), sum(spent)),
         )
-    return found
+    return answer
 
 
 def _of_jumps(seconds: Seconds, moves: Moves, fixed: float) -> Seconds:
@@ -146,12 +146,12 @@ def sequential_requests(evidence: Evidence, *, direction: str) -> Answer:
 def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
     """More than a share of the requests is off the alignment of the file or of memory."""
     missing = {"file": OFFSETS, "memory": "POSIX counters: calls do not show memory addresses"}
-    found: Answer = None
+    answer: Answer = None
     for whole in _usages(evidence):
-        usage = _without(whole, evidence.sieved) if whole.layer == "posix" else whole
+        usage = _without(whole, evidence.sieved_files) if whole.layer == "posix" else whole
         off = usage.misaligned if what == "file" else usage.misaligned_memory
         if off is None:
-            found = found or Unknown(missing[what])
+            answer = answer or Unknown(missing[what])
             continue
         part = share(sum(off), sum(usage.operations))
         if part <= evidence.thresholds.misaligned_requests:
@@ -164,7 +164,7 @@ def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
         spent = evidence.held_up(usage, portions(data, off, usage.operations))
         # Memory off its alignment costs a copy at most, which no trace tells.
         locked = _locked_seconds(evidence, usage, off) if what == "file" else 0.0
-        found = Hit(
+        answer = Hit(
             {
                 "requests": sum(usage.operations),
                 "misaligned": sum(off),
@@ -178,7 +178,7 @@ def misaligned_requests(evidence: Evidence, *, what: str) -> Answer:
             of_calls=what == "file",
             part=share(locked, spent),
         )
-    return found
+    return answer
 
 
 def _locked_seconds(evidence: Evidence, usage: Usage, off: Counts) -> float:
@@ -212,10 +212,10 @@ def _block(evidence: Evidence, usage: Usage, files: Sequence[int]) -> float:
 
 def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
     """More bytes are moved than the file has where they were moved, file by file."""
-    found: Answer = None
+    answer: Answer = None
     for usage, moves in _moves(evidence, direction):
         if moves.extent is None:
-            found = found or Unknown(OFFSETS)
+            answer = answer or Unknown(OFFSETS)
             continue
         if not usage.shared_files and all(map(le, moves.bytes, moves.extent)):
             continue
@@ -223,13 +223,13 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
         for file, size in zip(usage.file, moves.extent, strict=True):
             extent[file] = max(extent.get(file, 0), size)
         moved = by_file(usage, moves.bytes)
-        # What is opened anew may be written anew, and what was written anew is read anew.
+        # A file opened again may be rewritten, and rewritten data is read for the first time.
         times = (
             _times_opened(evidence, usage) if direction == "write" else _versions(evidence, usage)
         )
         extent = {file: size * times.get(file, 1) for file, size in extent.items()}
-        # What MPI-IO reads across holes, nobody asked for: it is not the program that repeats it.
-        holes = evidence.amplified if direction == "read" and usage.layer == "posix" else ()
+        # MPI-IO reads across holes on its own account: the program does not repeat these reads.
+        holes = evidence.amplified_files if direction == "read" and usage.layer == "posix" else ()
         again = {
             f: b - extent[f]
             for f, b in moved.items()
@@ -240,7 +240,7 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
             continue
         spent = [t if f in again else 0.0 for t, f in zip(moves.seconds, usage.file, strict=True)]
         details, rows = file_details(evidence, again, moved)
-        found = Hit(
+        answer = Hit(
             {"bytes": sum(moved.values()), "redundant": sum(again.values()), "share": part},
             evidence.held_up(usage, spent) * part,
             details,
@@ -249,11 +249,11 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
             of_calls=True,
             part=part if direction == "write" else 1.0,
         )
-    return found
+    return answer
 
 
 def _versions(evidence: Evidence, usage: Usage) -> dict[int, int]:
-    """How often the job wrote each file anew and opened it again to read it; by file."""
+    """How often the job rewrote each file and reopened it to read it; by file."""
     opened = _times_opened(evidence, usage)
     writes = usage.moves["write"]
     reach: dict[int, int] = {}
@@ -278,12 +278,12 @@ def _times_opened(evidence: Evidence, usage: Usage) -> dict[int, int]:
 def data_sieving(evidence: Evidence) -> Answer:
     """MPI-IO reads what it is to write, to fill the holes between the pieces of a write."""
     usage = evidence.usages.get("posix")
-    if usage is None or not evidence.sieved:
+    if usage is None or not evidence.sieved_files:
         return None
     read = usage.moves["read"]
-    inside = [file in evidence.sieved for file in usage.file]
-    sizes = by_file(usage, read.bytes, only=set(evidence.sieved))
-    written = by_file(usage, usage.moves["write"].bytes, only=set(evidence.sieved))
+    inside = [file in evidence.sieved_files for file in usage.file]
+    sizes = by_file(usage, read.bytes, only=set(evidence.sieved_files))
+    written = by_file(usage, usage.moves["write"].bytes, only=set(evidence.sieved_files))
     part = share(sum(sizes.values()), sum(written.values()))
     if part <= evidence.thresholds.sieved_bytes:
         return None

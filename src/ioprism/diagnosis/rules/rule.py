@@ -125,7 +125,7 @@ def worst_first(values: Mapping[int, float]) -> list[int]:
 def file_details(
     evidence: Evidence, counts: Mapping[int, float], of: Mapping[int, float]
 ) -> tuple[list[dict[str, object]], list[int]]:
-    """Return the worst files with their count and its share of their own whole, and all rows."""
+    """Return the worst files with their count and its share of their total, and all rows."""
     details: list[dict[str, object]] = [
         {
             "file": evidence.files.path(file),
@@ -143,12 +143,12 @@ def small_portions(moves: Moves, small: Counts, fixed: float) -> Seconds:
     Every request costs about as much as `fixed` bytes, the limit below which it is called
     small, and long ones cost their bytes as well.
     """
-    found = []
+    portions = []
     columns = zip(moves.seconds, small, moves.operations, moves.bytes, strict=True)
     for seconds, few, requests, moved in columns:
         transfer = moved if requests > few else 0
-        found.append(seconds * share(few * fixed, requests * fixed + transfer))
-    return found
+        portions.append(seconds * share(few * fixed, requests * fixed + transfer))
+    return portions
 
 
 def portions(seconds: Seconds, counts: Counts, of: Counts) -> Seconds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.rules.rule import WHOLE_JOB, Answer, Hit, Rule, Unknown, share, worst
 from ioprism.diagnosis.target_balance import TargetUse, slow_target, target_use
 from ioprism.model.verdict import Severity, Subject
@@ -10,8 +11,6 @@ from ioprism.model.verdict import Severity, Subject
 LAYOUTS = "stripe layouts: a Lustre file system and Darshan's LUSTRE module"
 SERVERS = "counters of the file-system servers: `ioprism insights --servers STORE`"
 CLOCK = "when the job ran, by the clock, to ask the servers about that time"
-COVERED = 0.9  # of the job's time and the servers: what is missing could be the storm
-SAME_FILE_SYSTEM = 0.5  # of the job's writes at least must have reached servers that are its own
 
 
 def _use(evidence: Evidence) -> TargetUse | Unknown | None:
@@ -35,7 +34,7 @@ def single_target(evidence: Evidence) -> Answer:
 
 
 def _on(target: int, use: TargetUse, evidence: Evidence) -> list[int]:
-    """The files that lie on a target, perhaps among others."""
+    """The files with stripes on a target."""
     return [file for file in use.files if target in evidence.files.striping[file].targets]
 
 
@@ -44,7 +43,7 @@ def _enough(evidence: Evidence) -> float:
 
 
 def target_imbalance(evidence: Evidence) -> Answer:
-    """Of the targets in use by several ranks at once, some take far more bytes than others."""
+    """Of the targets used by several ranks concurrently, some take far more bytes than others."""
     use = _use(evidence)
     if not isinstance(use, TargetUse) or len(use.bytes) < 2 or evidence.ranks < 2:
         return use if isinstance(use, Unknown) else None
@@ -70,19 +69,19 @@ def slow(evidence: Evidence) -> Answer:
     if not isinstance(use, TargetUse) or evidence.ranks < 2:
         return use if isinstance(use, Unknown) else None
     limits = evidence.thresholds
-    found = slow_target(evidence, factor=limits.slow_target_factor)
-    if found is None or found.excess < limits.imbalance_seconds:
+    target = slow_target(evidence, factor=limits.slow_target_factor)
+    if target is None or target.excess < limits.imbalance_seconds:
         return None
     numbers = {
-        "target": found.target,
-        "others": found.peers,
-        "factor": found.peers_rate / found.rate,
-        "rate": found.rate,
-        "peers_rate": found.peers_rate,
+        "target": target.target,
+        "others": target.peers,
+        "factor": target.peers_rate / target.rate,
+        "rate": target.rate,
+        "peers_rate": target.peers_rate,
     }
-    subject = Subject("target", str(found.target))
-    words = {"target": str(found.target)}
-    return Hit(numbers, found.excess, _details(use), subject, files=found.files, words=words)
+    subject = Subject("target", str(target.target))
+    words = {"target": str(target.target)}
+    return Hit(numbers, target.excess, _details(use), subject, files=target.files, words=words)
 
 
 def contention(evidence: Evidence) -> Answer:
@@ -117,9 +116,9 @@ def background_load(evidence: Evidence) -> Answer:
     if seen is None:
         timed = evidence.job.start_time is not None and evidence.job.end_time is not None
         return Unknown(SERVERS if timed else CLOCK)
-    if seen.coverage < COVERED:
+    if seen.coverage < NEARLY_ALL:
         return Unknown(f"counters of all the job's time; the store covers {seen.coverage:.0%}")
-    if seen.bytes < SAME_FILE_SYSTEM * evidence.moved["write"]:
+    if seen.bytes < MAJORITY * evidence.moved["write"]:
         return Unknown("the servers of the job's file system; those of the store moved less")
     own = sum(evidence.moved.values())
     others = max(0.0, seen.bytes - own)

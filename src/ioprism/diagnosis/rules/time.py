@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # a small log is judged without it
     from ioprism.phase_detection.find import LayerPhases, Phase
 
 FEWEST_PHASES = 3  # fewer show the ranks of the job, not what its phases have in common
-NEEDS = "single calls: extended tracing (DXT_ENABLE_IO_TRACE=1)"
+NEEDS = "a per-call trace: Darshan with DXT_ENABLE_IO_TRACE=1"
 
 
 def _outermost(evidence: Evidence) -> tuple[str, LayerPhases] | Unknown | None:
@@ -29,10 +29,10 @@ def _outermost(evidence: Evidence) -> tuple[str, LayerPhases] | Unknown | None:
 
 def many_phases(evidence: Evidence) -> Answer:
     """I/O is spread over very many phases."""
-    found = _outermost(evidence)
-    if not isinstance(found, tuple):
-        return found
-    layer, phases = found
+    outermost = _outermost(evidence)
+    if not isinstance(outermost, tuple):
+        return outermost
+    layer, phases = outermost
     count = len(phases.phases)
     if count <= evidence.thresholds.phases:
         return None
@@ -44,10 +44,10 @@ def many_phases(evidence: Evidence) -> Answer:
 
 def phase_stragglers(evidence: Evidence) -> Answer:
     """In most phases, all ranks wait for one that takes far longer than the middle one."""
-    found = _outermost(evidence)
-    if not isinstance(found, tuple) or evidence.ranks < 2:
-        return found if isinstance(found, Unknown) else None
-    layer, phases = found
+    outermost = _outermost(evidence)
+    if not isinstance(outermost, tuple) or evidence.ranks < 2:
+        return outermost if isinstance(outermost, Unknown) else None
+    layer, phases = outermost
     limits = evidence.thresholds
     waiting = [p for p in phases.phases if _waits(p, limits.straggler_factor)]
     if len(phases.phases) < FEWEST_PHASES:
@@ -90,10 +90,10 @@ def _worst_phases(phases: list[Phase]) -> list[dict[str, object]]:
 
 def hideable(evidence: Evidence) -> Answer:
     """Phases are followed by gaps in which asynchronous I/O could do their work."""
-    found = _outermost(evidence)
-    if not isinstance(found, tuple):
-        return found
-    layer, phases = found
+    outermost = _outermost(evidence)
+    if not isinstance(outermost, tuple):
+        return outermost
+    layer, phases = outermost
     if len(phases.phases) < 2:
         return None
     pairs = list(zip(phases.phases, phases.gaps, strict=False))

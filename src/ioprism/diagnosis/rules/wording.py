@@ -32,7 +32,7 @@ def texts(name: str) -> Mapping[str, Any]:
 
 def question(name: str, direction: str | None) -> str:
     """Return what a rule asks."""
-    return _filled(str(texts(name)["question"]), _direction_words(direction))
+    return _fill(str(texts(name)["question"]), _direction_words(direction))
 
 
 def advice_lines(name: str, direction: str | None) -> list[str]:
@@ -40,7 +40,7 @@ def advice_lines(name: str, direction: str | None) -> list[str]:
     entries = texts(name).get("recommendation", ())
     usual = {**USUAL, **_direction_words(direction)}
     fitting = (entry for entry in entries if entry.get("direction", direction) == direction)
-    filled = (_filled(entry["text"], usual) for entry in fitting)
+    filled = (_fill(entry["text"], usual) for entry in fitting)
     return list(dict.fromkeys(text.partition("\n")[0] for text in filled))
 
 
@@ -49,7 +49,7 @@ def title(
 ) -> str:
     """Return a finding's sentence with its numbers in it."""
     shown = {key: quantity(key, value) for key, value in numbers.items()}
-    said = _filled(str(texts(name)["title"]), {**_direction_words(direction), **shown, **words})
+    said = _fill(str(texts(name)["title"]), {**_direction_words(direction), **shown, **words})
     return _ONE_OF_MANY.sub(r"1 \1", said)
 
 
@@ -64,7 +64,7 @@ def _direction_words(direction: str | None) -> dict[str, str]:
     }
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
+def _fill(text: str, values: Mapping[str, str]) -> str:
     for key, value in values.items():
         text = text.replace("{" + key + "}", value)
     return text
@@ -86,14 +86,14 @@ def recommendations(
         return ()
     filled = {**log_values(evidence, files, direction), **_direction_words(direction)}
     return tuple(
-        Recommendation(_filled(entry["text"], filled), _snippet(entry, filled)) for entry in fitting
+        Recommendation(_fill(entry["text"], filled), _snippet(entry, filled)) for entry in fitting
     )
 
 
 def _snippet(entry: Mapping[str, Any], values: Mapping[str, str]) -> str | None:
     if "snippet" not in entry:
         return None
-    return _filled(_code(_filled(entry["snippet"], values)), values)
+    return _fill(_code(_fill(entry["snippet"], values)), values)
 
 
 @cache

@@ -96,7 +96,7 @@ class Look:
 class Tracker:
     """Follows the rhythm of one job in bounded memory."""
 
-    def __init__(self, settings: Settings = Settings()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, settings: Settings = Settings()) -> None:
         self.settings = settings
         self.ring = Ring()
         self.grain = Grain()

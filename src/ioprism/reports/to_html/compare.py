@@ -8,7 +8,7 @@ from ioprism.comparison.changes import Comparison
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.verdict import Finding
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.reports.comparing import details, metric_row, telling, verdict
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame

@@ -95,11 +95,11 @@ def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
 def _fit(rhythm: Rhythm) -> dict[str, Any]:
     """The fitted waves; where none were asked for, ten are fitted to a coarser signal."""
     block = -(-len(rhythm.signal.values) // FITTED_SAMPLES)
-    found = rhythm.fit or fit(averaged(rhythm.signal, block), count=COUNTS[-1])
+    waves = rhythm.fit or fit(averaged(rhythm.signal, block), count=COUNTS[-1])
     return {
-        "before": short(found.mse_before),
-        "after": short(found.mse_after),
-        "waves": [asdict(wave) for wave in found.components],
+        "before": short(waves.mse_before),
+        "after": short(waves.mse_after),
+        "waves": [asdict(wave) for wave in waves.components],
     }
 
 

@@ -18,7 +18,7 @@ from ioprism.model.verdict import Finding
 from ioprism.periodicity.results import Rhythm
 from ioprism.periodicity.spectral.wavelet import scalogram
 from ioprism.phase_detection.find import Phases
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.reports.highlight import cause_concern, concern
 from ioprism.reports.sheets import sheets
 from ioprism.reports.to_html.page import asset, short
@@ -237,25 +237,25 @@ def _parts(table: pl.DataFrame, key: str, prefix: str) -> list[dict[str, Any]]:
     ]
 
 
-def _phases(found: Phases | None) -> dict[str, Any]:
-    if found is None:
+def _phases(phases: Phases | None) -> dict[str, Any]:
+    if phases is None:
         return {}
-    layers = found.to_dict()["layers"]
+    layers = phases.to_dict()["layers"]
     for layer in layers.values():
         longest = sorted(layer["phases"], key=lambda phase: phase["start"] - phase["end"])
         layer["phases"] = sorted(longest[:MOST_PHASES], key=lambda phase: float(phase["start"]))
     return dict(layers)
 
 
-def _rhythm(found: Rhythm | None) -> dict[str, Any] | None:
-    if found is None:
+def _rhythm(period: Rhythm | None) -> dict[str, Any] | None:
+    if period is None:
         return None
-    signal = found.signal
+    signal = period.signal
     return {
-        "of": found.direction,
+        "of": period.direction,
         "signal": curve(signal),
-        "period": None if found.period is None else found.period.to_dict(),
-        "next": None if found.next_phase is None else asdict(found.next_phase),
+        "period": None if period.period is None else period.period.to_dict(),
+        "next": None if period.next_phase is None else asdict(period.next_phase),
         "spectrum": spectrum(signal),
-        "scalogram": picture_of_periods(scalogram(signal), signal, found.period),
+        "scalogram": picture_of_periods(scalogram(signal), signal, period.period),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.reports.wording import io_share
 
 

@@ -64,9 +64,9 @@ def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> No
     table(console, (key, "bytes", "period", "false alarm"), rows)
 
 
-def show_many(found: PeriodTable, console: Console) -> None:
+def show_many(periods: PeriodTable, console: Console) -> None:
     """Print one row per job."""
-    heading(console, found.summary())
+    heading(console, periods.summary())
     rows = [
         (
             name(job.application or Path(job.path).name),
@@ -78,7 +78,7 @@ def show_many(found: PeriodTable, console: Console) -> None:
             "" if job.confidence is None else f"{_doubt(job)}{job.confidence:.0%}",
             name(Path(job.path).name),
         )
-        for job in found.jobs
+        for job in periods.jobs
     ]
     columns = ("application", "of", "period", "duty", "per phase", "bytes", "confidence", "trace")
     table(console, columns, rows)

@@ -116,19 +116,19 @@ def show_trials(trials: Sequence[Trial], console: Console) -> None:
 
 def trial_text(trial: Trial) -> str:
     """Say what came of a change."""
-    found = trial.run_time
+    outcome = trial.run_time
     if trial.status == "ignored":
         return "ignored: the trace shows the same requests as without it"
-    if trial.status == "failed" or found is None or found.low is None or found.high is None:
+    if trial.status == "failed" or outcome is None or outcome.low is None or outcome.high is None:
         return "the program failed with it" if trial.status == "failed" else "not run to the end"
-    times = f"{format_seconds(found.before)} without, {format_seconds(found.after)} with it"
+    times = f"{format_seconds(outcome.before)} without, {format_seconds(outcome.after)} with it"
     runs = format_counted(len(trial.seconds), "run")
     if trial.status == "no gain":
         return f"no gain: {times} ({runs} each)"
     if trial.status == "undecided":
-        return f"not proven over the noise of {found.noise or 0:.0%}: {times} ({runs} each)"
-    low, high = (format_seconds(max(number, 0.0)) for number in (found.low, found.high))
-    return f"saves {format_seconds(found.saved)} ({low} to {high}): {times} ({runs} each)"
+        return f"not proven over the noise of {outcome.noise or 0:.0%}: {times} ({runs} each)"
+    low, high = (format_seconds(max(number, 0.0)) for number in (outcome.low, outcome.high))
+    return f"saves {format_seconds(outcome.saved)} ({low} to {high}): {times} ({runs} each)"
 
 
 def show_checks(checks: tuple[Check, ...], console: Console) -> None:

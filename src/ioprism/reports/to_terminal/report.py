@@ -10,7 +10,7 @@ from rich.text import Text
 from ioprism.model.quantities import label, quantity
 from ioprism.model.signal import FloatArray
 from ioprism.model.verdict import SERIOUS, Finding
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.reports.to_terminal import facts, heading, name
 from ioprism.reports.to_terminal.causes import headline, show_causes
 from ioprism.reports.to_terminal.plot import bars

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ioprism.report_content.document import Document
+from ioprism.report_steps import Document
 from ioprism.units import format_bytes, format_seconds
 
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+import polars as pl
+
 from ioprism.bottleneck_search.result import Bottlenecks
 from ioprism.bottleneck_search.steps import analyse as find_bottlenecks
 from ioprism.characteristics.breakdown import by_file, by_host, by_rank, by_target
-from ioprism.characteristics.totals import characterise
+from ioprism.characteristics.totals import Characteristics, characterise
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
-from ioprism.diagnosis.ranking import COSTLY, joined, rank_findings
+from ioprism.diagnosis.rank_balance import SlowestRank
+from ioprism.diagnosis.ranking import COSTLY, rank_all, rank_findings
 from ioprism.diagnosis.sampling import FIRST_LOOK
 from ioprism.diagnosis.steps import judge_job
 from ioprism.engine.base import Engine
@@ -20,16 +23,49 @@ from ioprism.engine.local import LocalEngine
 from ioprism.engine.prepared import SharedViews, in_memory
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
+from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Verdict
 from ioprism.periodicity.results import Rhythm
 from ioprism.periodicity.rhythm import rhythm
 from ioprism.periodicity.sampling import sample
 from ioprism.phase_detection.find import Phases, phases
-from ioprism.report_content.document import Document
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
-from ioprism.views.picture.timeline import MOST_MARKS, Span, timeline
+from ioprism.views.picture.timeline import MOST_MARKS, Span, Timeline, timeline
 from ioprism.views.time.bandwidth import bandwidth
 from ioprism.views.time.bandwidth_changes import Extent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """A job's story; None where the trace cannot tell."""
+
+    trace: Trace
+    verdict: Verdict
+    characteristics: Characteristics
+    findings: tuple[Finding, ...]  # of all analyses, worst first
+    not_checked: tuple[NotChecked, ...]
+    phases: Phases | None
+    bottlenecks: Bottlenecks | None
+    rhythm: Rhythm | None
+    timeline: Timeline
+    by_file: pl.DataFrame  # see analyses/breakdown.py
+    by_rank: pl.DataFrame
+    by_target: pl.DataFrame  # see analyses/storage_path.py
+    by_host: pl.DataFrame
+    system_targets: int | None = None  # that the file system has, where the trace says so
+    slowest: SlowestRank | None = None  # the rank that is longest in I/O calls
+    notes: tuple[str, ...] = ()  # analyses that could not answer, and why
+
+    @property
+    def serious(self) -> tuple[Finding, ...]:
+        """The findings that cost time."""
+        return tuple(f for f in self.findings if f.severity in SERIOUS)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is missing from the trace or from the answer."""
+        return (*self.trace.completeness.warnings, *self.notes)
+
 
 Result = TypeVar("Result")
 
@@ -65,7 +101,7 @@ def document_of(
     insights = judge_job(evidence, held, engine)
     rhythmic = _rhythm(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
-    found = joined(
+    findings = rank_all(
         insights.findings,
         bottlenecks,
         rhythmic,
@@ -74,7 +110,7 @@ def document_of(
     return Document(
         trace=held,
         characteristics=characterise(held, engine),
-        findings=rank_findings(found, insights.verdict, chosen.thresholds),
+        findings=rank_findings(findings, insights.verdict, chosen.thresholds),
         not_checked=insights.not_checked,
         slowest=insights.slowest,
         phases=_attempt(lambda: _phases(held, engine, evidence), []),

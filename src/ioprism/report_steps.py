@@ -50,7 +50,7 @@ class Document:
     timeline: Timeline
     by_file: pl.DataFrame  # see analyses/breakdown.py
     by_rank: pl.DataFrame
-    by_target: pl.DataFrame  # see analyses/storage_path.py
+    by_target: pl.DataFrame  # see characteristics/breakdown.py
     by_host: pl.DataFrame
     system_targets: int | None = None  # that the file system has, where the trace says so
     slowest: SlowestRank | None = None  # the rank that is longest in I/O calls

@@ -9,14 +9,12 @@ from typing import Any
 import polars as pl
 
 from ioprism.engine.base import Engine
-from ioprism.model.layers import HEIGHT, LAYERS, UPWARDS
+from ioprism.model.layers import HEIGHT, LAYERS, SIZE_BINS, UPWARDS, SizeBin
 from ioprism.model.machine import Ceiling
 from ioprism.model.result import Result
-from ioprism.model.sizes import SIZE_BINS, SizeBin
 from ioprism.model.trace import Job, Trace
 from ioprism.units import format_bytes, format_counted, format_seconds
-from ioprism.views.calls.deepest import at_deepest, deepest_layers, height_of
-from ioprism.views.calls.totals import RequestSizes, Totals
+from ioprism.views.calls.totals import RequestSizes, Totals, at_deepest, deepest_layers, height_of
 from ioprism.views.counters.totals import counter_sizes, counter_totals
 
 NOT_INTERFACES = ("application", "other")  # what a program marks itself, and calls without I/O

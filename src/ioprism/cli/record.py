@@ -194,7 +194,7 @@ def _print_script(scheduler: str, command: tuple[str, ...], tracer: str, repeat:
 
 
 def _check(folder: Path, *, as_json: bool) -> None:
-    from ioprism.recording.doctor import check_machine
+    from ioprism.recording.choice import check_machine
     from ioprism.reports import to_json
     from ioprism.reports.to_terminal import record as form
 

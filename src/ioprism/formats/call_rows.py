@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 import polars as pl
 
+from ioprism.model.layers import LARGEST_PLAUSIBLE
 from ioprism.model.schema import EVENTS, Layer, Operation
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
 
 BATCH = 100_000  # rows in one table

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from ioprism.model.sizes import LARGEST_PLAUSIBLE, MOST_RANKS
+from ioprism.model.layers import LARGEST_PLAUSIBLE, MOST_RANKS
 from ioprism.model.trace import Job, Partition, Trace, Warn
 from ioprism.units import format_counted
 

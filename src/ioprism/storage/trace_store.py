@@ -13,8 +13,8 @@ import polars as pl
 from isal import isal_zlib
 
 from ioprism.errors import BrokenTraceError, TraceError
+from ioprism.model.layers import MOST_RANKS
 from ioprism.model.schema import EVENTS, FILES, PROCESSES, Table
-from ioprism.model.sizes import MOST_RANKS
 from ioprism.model.trace import (
     Completeness,
     Job,

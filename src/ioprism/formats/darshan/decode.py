@@ -26,7 +26,7 @@ from ioprism.formats.darshan.records import (
     WITHOUT_FILES,
     Layout,
 )
-from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
+from ioprism.model.layers import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Warn
 from ioprism.model.usage import EVERYONE, NAMELESS
 from ioprism.units import format_counted

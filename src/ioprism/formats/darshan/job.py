@@ -7,7 +7,7 @@ import struct
 
 from ioprism.formats.budget import Budget
 from ioprism.formats.darshan.log import Log, whole
-from ioprism.model.sizes import MOST_RANKS
+from ioprism.model.layers import MOST_RANKS
 from ioprism.model.trace import Job, Mount, Warn
 
 JOB_BYTES = 64 * 1024  # Darshan itself writes 4 KiB

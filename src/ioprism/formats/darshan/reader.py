@@ -27,7 +27,7 @@ from ioprism.formats.darshan.records import (
     dxt_segment_words,
 )
 from ioprism.formats.surveys import each
-from ioprism.model.sizes import MOST_RANKS
+from ioprism.model.layers import MOST_RANKS
 from ioprism.model.trace import Completeness, FileSource, Job, LazyTables, Partition, Trace
 from ioprism.model.usage import FileFacts, HeatMap, Striping, is_data
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ioprism.model.sizes import SIZE_BINS
+from ioprism.model.layers import SIZE_BINS
 
 # Position in the header's module table, for logs since 3.41.
 MODULES = (

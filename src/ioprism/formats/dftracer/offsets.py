@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.formats.file_pointer import UNKNOWN, FilePointers, Integers
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import LARGEST_PLAUSIBLE, LAYERS
 from ioprism.model.schema import OPERATIONS
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
 
 APPEND = 0o2000  # O_APPEND: where a write goes is not known
 Codes = npt.NDArray[np.uint8]

@@ -15,7 +15,7 @@ from ioprism.formats.calls import classify
 from ioprism.formats.file_pointer import UNKNOWN, Integers
 from ioprism.formats.recorder.meaning import plain_name
 from ioprism.formats.recorder.signatures import SignatureTable
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
+from ioprism.model.layers import LARGEST_PLAUSIBLE
 
 MANY = 64  # signatures of one function that are worth it
 AS_FIRST = UNKNOWN + 1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ioprism.formats.calls import Call, classify
 from ioprism.formats.recorder.signatures import Signature
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
+from ioprism.model.layers import LARGEST_PLAUSIBLE
 
 APPEND = 0o2000  # O_APPEND: where a write goes is not known
 TYPE_SIZES: Mapping[str, int] = {

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from ioprism.formats.call_rows import Row
 from ioprism.formats.calls import Call, classify
 from ioprism.formats.strace.lines import SystemCall
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
+from ioprism.model.layers import LARGEST_PLAUSIBLE
 
 _DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d{1,9})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.recording.doctor import Check
+from ioprism.recording.choice import Check
 from ioprism.recording.run import TracerCost
 from ioprism.recording.steps import Overhead, Plan
 from ioprism.recording.trials import Trial

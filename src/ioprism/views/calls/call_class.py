@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import KIB, LAYERS, MIB
 from ioprism.model.schema import OPERATIONS
-from ioprism.model.sizes import KIB, MIB
 
 # Where the bins of request sizes begin: < 4 KiB, 4–16, 16–64, 64–256 KiB, … , > 64 MiB.
 SIZE_EDGES = (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)

@@ -9,7 +9,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any
 
 from ioprism.formats.darshan.meaning import Module, Names
-from ioprism.model.sizes import LARGEST_IN_BIN, LARGEST_PLAUSIBLE, SIZE_BINS
+from ioprism.model.layers import LARGEST_IN_BIN, LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.usage import (
     DIRECTIONS,
     EVERYONE,

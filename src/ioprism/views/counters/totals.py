@@ -16,9 +16,8 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.darshan.meaning import MODULES, Module, Names
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import LARGEST_PLAUSIBLE, LAYERS, SIZE_BINS
 from ioprism.model.schema import OPERATIONS, Layer, Operation
-from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Trace
 
 Ints = npt.NDArray[np.int64]

@@ -12,7 +12,6 @@ from ioprism.diagnosis.steps import DiagnosisOptions
 from ioprism.diagnosis.steps import diagnose as judge
 from ioprism.errors import CannotJudgeError
 from ioprism.reports import to_json
-from ioprism.reports.to_terminal import diagnose as terminal_form
 
 FAILED = 3  # exit code when --fail-on was met
 
@@ -74,6 +73,8 @@ def diagnose(
         whole = verdict.to_dict()
         click.echo(to_json.document(trace, {**whole, "causes": whole["causes"][:top]}))
     else:
+        from ioprism.reports.to_terminal import diagnose as terminal_form
+
         terminal_form.show(verdict, output.console(), job=trace.job, paths=paths, top=top)
         output.show_warnings(trace.completeness.warnings)
     if fail_on is not None and verdict.share >= fail_on:

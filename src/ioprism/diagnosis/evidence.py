@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ioprism.formats.darshan.meaning import DATA_MODULES
+from ioprism.model.arrays import median
 from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
 from ioprism.model.usage import (
@@ -226,16 +229,20 @@ def _align_to_stripes(counted: Usage, seen: Usage | None, files: FileFacts) -> U
 
 def evidence_of_counters(trace: Trace, thresholds: Thresholds | None = None) -> Evidence:
     """Gather what the counters of a trace show."""
+    return _counter_evidence(trace, thresholds or Thresholds())
+
+
+@lru_cache(maxsize=1)  # rules, checks and the comparison with calls ask one after the other
+def _counter_evidence(trace: Trace, thresholds: Thresholds) -> Evidence:
     counters, files = columnar(trace.counters), trace.file_facts
     heat = counters.heat_maps()
     records = {name: counters.columns(name) for name in DATA_MODULES if name in trace.counters}
-    chosen = thresholds or Thresholds()
     return Evidence(
         trace.job,
-        _usages(records, files, chosen, trace.job),
+        _usages(records, files, thresholds, trace.job),
         files,
         trace.completeness,
-        chosen,
+        thresholds,
         loads=heat_loads(heat),
         format=trace.format,
         logs=len(trace.paths),
@@ -289,11 +296,9 @@ def without_pipes(usage: Usage, paths: Mapping[int, str] | None = None) -> Usage
         return usage
     opened = zip(usage.metadata_seconds, usage.opens, strict=True)
     each = [seconds / max(1, opens) for seconds, opens in opened]
-    from statistics import median  # loads much, for what few logs need
-
     streams = _streams(usage)
     others = [time for time, stream in zip(each, streams, strict=True) if not stream]
-    beyond = max(LONG, BEYOND * median(others)) if others else ENDLESS
+    beyond = max(LONG, BEYOND * median(np.array(others))) if others else ENDLESS
     names = paths or {}
     told = [
         0.0 if stream and (time > beyond or _is_named(names.get(file, ""))) else spent

@@ -48,7 +48,6 @@ RATE_BINS = 1024
 BURST_FACTOR = 8.0  # a burst's rate is at least this many times the rate between bursts
 MOST_FACTOR = 1000.0  # a smaller trickle counts as this much slower
 BURST_BYTES = 0.8  # bursts hold at least this share of all bytes
-LONGEST_BURSTS = 0.5  # of the time: longer activity is not a burst
 
 
 def phase_borders(
@@ -150,8 +149,6 @@ def burst_borders(rate: StepFunction) -> Borders | None:
         return None
     level = float(np.sqrt(burst * between))
     inside = np.concatenate(([False], moved >= level, [False]))
-    if inside.mean() > LONGEST_BURSTS:
-        return None
     rises = np.flatnonzero(inside[1:] & ~inside[:-1])
     falls = np.flatnonzero(~inside[1:] & inside[:-1])
     start, end = edges[rises], edges[falls]

@@ -109,11 +109,11 @@ _HOMES = {
     "engine.dask": "DaskEngine",
     "engine.local": "LocalEngine",
     "model.files": "file_table",
-    "model.finding": "Finding Recommendation Severity Subject",
     "model.schema": "EVENTS FILES PROCESSES",
     "model.signal": "Signal StepFunction",
     "model.trace": "Completeness Job MemoryPartition Mount Partition Trace",
-    "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
+    "model.verdict": "CallGroup Cause Contrast Finding LedgerLine Possible Recommendation Saving "
+    "Severity StallTime Subject Verdict",
     "inspection": "FindingInspection",
     "report_steps": "ReportSettings",
     "reports.report": "Report",

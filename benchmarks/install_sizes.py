@@ -18,6 +18,7 @@ LOG = DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 USES: dict[str, Sequence[object]] = {
     "boosting": ("write-time", "train", "--store", "runs.db", "--model", "boosting", "-o", "model"),
     "dask": ("bottlenecks", LOG, "--engine", "dask", "--workers", 1, "--top", 1),
+    "figures": ("report", LOG, "--figure", "sizes", "-o", "sizes.svg"),
     "mcp": ("mcp", "."),
     "otf2": ("characterise", DATA / "otf2/traces.otf2"),
     "outliers": ("period", LOG, "--method", "dft", "--outliers", "dbscan"),

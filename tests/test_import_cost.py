@@ -11,7 +11,19 @@ import pytest
 
 from tests.conftest import TEST_DATA
 
-HEAVY = {"numpy", "polars", "scipy", "pandas", "rich", "isal", "dask", "zmq", "pywt", "sklearn"}
+HEAVY = {
+    "numpy",
+    "polars",
+    "scipy",
+    "pandas",
+    "rich",
+    "isal",
+    "dask",
+    "zmq",
+    "pywt",
+    "sklearn",
+    "matplotlib",
+}
 
 
 def loaded_by(code: str) -> set[str]:

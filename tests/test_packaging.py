@@ -27,6 +27,7 @@ LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 EXTRAS: dict[str, tuple[str, str]] = {
     "boosting": ("sklearn.ensemble", "write-time train --store runs.db --model boosting -o m.json"),
     "dask": ("distributed", f"bottlenecks {LOG} --workers 1"),
+    "figures": ("matplotlib", f"report {LOG} --figure sizes -o sizes.svg"),
     "mcp": ("mcp.server", "mcp ."),
     "otf2": ("otf2", f"characterise {TEST_DATA / 'otf2/traces.otf2'}"),
     "outliers": ("sklearn.cluster", f"period {LOG} --method dft --outliers dbscan"),
@@ -174,5 +175,5 @@ def test_files_for_other_programs_are_well_formed(path: str) -> None:
 def test_the_package_ships_what_it_reads() -> None:
     package = files("ioprism")
 
-    for folder in ("schemas", "reports/to_html/assets", "rules/advice"):
+    for folder in ("schemas", "reports/to_html/assets", "diagnosis/rules/advice"):
         assert any(package.joinpath(folder).iterdir())

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         compare,
         convert,
         diagnose,
+        figure,
         insights,
         inspect,
         phases,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         BrokenTraceError,
         EndingError,
         ExpressionError,
+        FigureUnavailableError,
         IoprismError,
         MissingPackageError,
         NoSuchTraceError,
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
     from ioprism.periodicity.results import Period, Rhythm
     from ioprism.phase_detection.find import Phase, Phases
     from ioprism.report_steps import ReportSettings
+    from ioprism.reports.figures.catalogue import StaticFigure
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
     from ioprism.settings import PhaseSettings, Thresholds
@@ -116,6 +119,7 @@ _HOMES = {
     "Severity StallTime Subject Verdict",
     "inspection": "FindingInspection",
     "report_steps": "ReportSettings",
+    "reports.figures.catalogue": "StaticFigure",
     "reports.report": "Report",
     "diagnosis.rules.registry": "Insights",
     "settings": "PhaseSettings Thresholds",
@@ -141,6 +145,7 @@ __all__ = [
     "EndingError",
     "Engine",
     "ExpressionError",
+    "FigureUnavailableError",
     "Finding",
     "FindingInspection",
     "Insights",
@@ -180,6 +185,7 @@ __all__ = [
     "SignalTooShortError",
     "SignalWarning",
     "StallTime",
+    "StaticFigure",
     "StepFunction",
     "Subject",
     "Thresholds",
@@ -197,6 +203,7 @@ __all__ = [
     "compare",
     "convert",
     "diagnose",
+    "figure",
     "file_table",
     "insights",
     "inspect",

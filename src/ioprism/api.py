@@ -13,6 +13,12 @@ from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace, read_traces
 from ioprism.model.trace import Trace
+from ioprism.reports.figures.catalogue import (
+    COLUMN_WIDTH,
+    StaticFigure,
+    draw_figure,
+    require_matplotlib,
+)
 from ioprism.settings import PhaseSettings, Thresholds
 
 if TYPE_CHECKING:
@@ -184,6 +190,28 @@ def analyse(
     from ioprism.reports.report import Report
 
     return Report(document_of(trace, settings=settings, engine=engine))
+
+
+def figure(result: Report | Rhythm, name: str, *, width: float = COLUMN_WIDTH) -> StaticFigure:
+    """Draw a figure of a job for a paper; its `save` writes SVG, PNG or PDF.
+
+    Args:
+        result: of `report` or `rhythm`.
+        name: one of those that `--figure` of `ioprism report` or `ioprism period` takes.
+        width: in inches; by default one column.
+
+    Raises:
+        UsageError: there is no such figure.
+        MissingPackageError: matplotlib is not installed.
+        FigureUnavailableError: the result lacks what the figure shows.
+    """
+    require_matplotlib()
+    from ioprism.periodicity.results import Rhythm
+    from ioprism.reports.figures.rhythm_figures import DrawnRhythm
+
+    if isinstance(result, Rhythm):
+        return draw_figure("period", name, DrawnRhythm(result), width=width)
+    return result.figure(name, width=width)
 
 
 def report(

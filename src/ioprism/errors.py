@@ -18,6 +18,7 @@ IoprismError
 ├── ServiceError                 a running service cannot be reached, or does not know the answer
 └── AnalysisError                the trace is fine, the question cannot be answered
     ├── NotEnoughDetailError     the trace lacks what the question needs
+    │   └── FigureUnavailableError  the result lacks what the figure shows
     ├── CannotJudgeError         the log has no I/O, or what it had is lost
     ├── TooManyPiecesError       calls span more time buckets than can be meant
     ├── NotEnoughMemoryError     the answer needs more memory than it may use
@@ -205,6 +206,13 @@ class NotEnoughDetailError(AnalysisError):
 
     def __init__(self, *, needed: str, has: str, hint: str, source: str = "the trace") -> None:
         super().__init__(f"this needs {needed}, but {source} has {has}.\nHint: {hint}")
+
+
+class FigureUnavailableError(NotEnoughDetailError):
+    """The result lacks what the figure shows; the hint says how to get it."""
+
+    def __init__(self, what: str, *, needs: str, hint: str) -> None:
+        AnalysisError.__init__(self, f"{what} is not available: needs {needs}.\nHint: {hint}")
 
 
 class CannotJudgeError(AnalysisError):

@@ -88,12 +88,12 @@ def test_what_is_no_trace_is_one_clear_error(tmp_path: Path, command: str) -> No
 def test_no_file_promises_a_format_that_is_not_written(
     tmp_path: Path, command: list[object], known: str
 ) -> None:
-    target = tmp_path / "out.pdf"
+    target = tmp_path / "out.doc"
 
     done = run(*command, target)
 
     assert done.exit_code == 2
-    assert f"out.pdf: {known}.\nHint: give the file one of these endings." in done.stderr
+    assert f"out.doc: {known}.\nHint: give the file one of these endings." in done.stderr
     assert not target.exists()
 
 

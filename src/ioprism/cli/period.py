@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ioprism.command import options, output
+from ioprism.command.figure_options import FigureRequest, page_or_figure
 from ioprism.command.options import PATH, Command, Number, option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
@@ -88,7 +89,7 @@ class AutoNumber(click.ParamType["float | None"]):
 @option("--level", type=AutoNumber(int), default="auto", help="Level of --wavelet.")
 @option("--by", type=click.Choice(KEYS), help="Also find the period of each of these.")
 @option("--mapping", type=PATH, help="TOML file that describes a text format.")
-@options.page
+@page_or_figure("period")
 @options.format_name
 @options.as_json
 @options.quiet
@@ -105,6 +106,7 @@ def period(
     level: int | None,
     mapping: Path | None,
     page: Path | None,
+    figure: FigureRequest | None,
     force: bool,
     format_name: str | None,
     as_json: bool,
@@ -124,7 +126,7 @@ def period(
         **sought,
     )
     if mapping is None and len(jobs := _groups(paths, format_name)) > 1:
-        if page is not None or settings.by is not None:
+        if page or figure or settings.by is not None:
             raise click.UsageError("--output and --by are for one job: give a single TRACE.")
         _show_many(paths, jobs, settings, format_name, as_json=as_json, quiet=quiet)
         return
@@ -133,6 +135,8 @@ def period(
         rhythm = job_rhythm(trace, LocalEngine(progress), settings)
     if page is not None:
         _write_page(page, rhythm, trace, settings, replace=force)
+    if figure is not None:
+        _write_figure(figure, rhythm, settings)
     if as_json:
         click.echo(to_json.document(trace, json_form.body(rhythm, settings.by)))
     else:
@@ -142,7 +146,7 @@ def period(
             parts = rhythm.parts[:MOST_PARTS]
             terminal_form.show_parts(parts, output.console(), key=settings.by)
         output.show_warnings(trace)
-    output.say_written(page, quiet=quiet)
+    output.say_written(page, figure.path if figure else None, quiet=quiet)
 
 
 def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path, ...]]:
@@ -183,6 +187,12 @@ def _write_page(
     from ioprism.storage.atomic import atomic_write_text
 
     atomic_write_text(page, html_form.page(rhythm, trace, settings), replace=replace)
+
+
+def _write_figure(figure: FigureRequest, rhythm: JobRhythm, settings: RhythmSettings) -> None:
+    from ioprism.reports.figures.rhythm_figures import DrawnRhythm
+
+    figure.write(DrawnRhythm(rhythm.whole, settings.metric, settings.options))
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:

@@ -8,7 +8,8 @@ import click
 
 from ioprism.api import analyse
 from ioprism.command import options, output
-from ioprism.command.options import Command, Written, option
+from ioprism.command.figure_options import FigureRequest, page_or_figure
+from ioprism.command.options import Command, option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.verdict import Severity
 from ioprism.report_steps import ReportSettings
@@ -22,10 +23,7 @@ LEVELS = tuple(Severity)
 
 @click.command(cls=Command)
 @options.traces
-@option(
-    "--output", "-o", "page", type=Written("reports", report_endings), help="HTML page to write."
-)
-@option("--force", is_flag=True, help="Replace the page if it exists.")
+@page_or_figure("report", what="reports", page_endings=report_endings)
 @options.thresholds
 @option(
     "--fail-on",
@@ -39,6 +37,7 @@ def report(
     paths: tuple[Path, ...],
     *,
     page: Path | None,
+    figure: FigureRequest | None,
     force: bool,
     thresholds_file: Path | None,
     fail_on: str | None,
@@ -48,7 +47,8 @@ def report(
 ) -> None:
     """Report on a job: what costs time, what to do first, and where to see it.
 
-    Prints a summary; with -o, also writes one self-contained interactive page.
+    Prints a summary; with -o, also writes one self-contained interactive page, or with --figure
+    one figure for a paper.
 
     Example: ioprism report run42.darshan -o run42.html
     """
@@ -60,12 +60,14 @@ def report(
         )
     if page is not None:
         analysis.write(page, replace=force)
+    if figure is not None:
+        figure.write(analysis.document)
     if as_json:
         click.echo(analysis.to_json())
     else:
         terminal_form.show(analysis.document, output.console())
         output.show_warnings(trace)
-    output.say_written(page, quiet=quiet)
+    output.say_written(page, figure.path if figure else None, quiet=quiet)
     if fail_on is not None and any(
         LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in analysis.findings
     ):

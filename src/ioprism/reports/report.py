@@ -9,6 +9,7 @@ from ioprism.errors import EndingError
 from ioprism.model.verdict import Finding
 from ioprism.plugins import declared, load
 from ioprism.report_steps import Document
+from ioprism.reports.figures.catalogue import COLUMN_WIDTH, StaticFigure, draw_figure
 from ioprism.reports.sheets import Sheet, sheets
 from ioprism.reports.to_notebook import Figure, display, figures, summary
 from ioprism.storage.atomic import atomic_write_text
@@ -36,6 +37,20 @@ class Report:
     def figures(self) -> dict[str, Figure]:
         """The pictures by name; each shows itself in a notebook."""
         return figures(self.document)
+
+    def figure(self, name: str, *, width: float = COLUMN_WIDTH) -> StaticFigure:
+        """Draw a figure for a paper; `save` writes it as SVG, PNG or PDF.
+
+        Args:
+            name: timeline, bandwidth, phases, targets, heatmap, sizes or ledger.
+            width: in inches.
+
+        Raises:
+            UsageError: there is no such figure.
+            MissingPackageError: matplotlib is not installed.
+            FigureUnavailableError: the trace lacks what the figure shows.
+        """
+        return draw_figure("report", name, self.document, width=width)
 
     def to_json(self) -> str:
         """Return one JSON document."""

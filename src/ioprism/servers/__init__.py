@@ -14,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.model.counters import COUNTERS, JOBS, ReadingOptions, Tally
+from ioprism.reports.figures.catalogue import (
+    COLUMN_WIDTH,
+    StaticFigure,
+    draw_figure,
+    require_matplotlib,
+)
 from ioprism.servers import steps as _pipeline
 from ioprism.servers.ingest import Outcome
 from ioprism.servers.result import JobMetrics
@@ -30,6 +36,7 @@ __all__ = [
     "ReadingOptions",
     "Tally",
     "Validation",
+    "figure",
     "ingest",
     "jobs",
     "report",
@@ -58,6 +65,36 @@ def report(store: str | Path, **question: Any) -> MachineReport:  # noqa: ANN401
 def validate(*, servers: int = 16, days: float = 4.0, seed: int = 1) -> Validation:
     """Run the whole chain on a simulated load and compare with what is known of it."""
     return _pipeline.validate(servers=servers, days=days, seed=seed)
+
+
+def figure(
+    machine: MachineReport,
+    name: str,
+    *,
+    width: float = COLUMN_WIDTH,
+    peak_read: float | None = None,
+    peak_write: float | None = None,
+) -> StaticFigure:
+    """Draw a figure of a machine for a paper; the names are those of `--figure`.
+
+    Args:
+        machine: what `report` returns.
+        name: one of load, servers, bandwidth-cdf, volume-cdf, intensity-cdf, burstiness-cdf,
+            parallel-intensity-cdf, jobs.
+        width: in inches; by default one column.
+        peak_read: of the file system, in bytes per second.
+        peak_write: likewise.
+
+    Raises:
+        UsageError: there is no such figure.
+        MissingPackageError: matplotlib is not installed.
+        FigureUnavailableError: the report lacks what the figure shows.
+    """
+    require_matplotlib()
+    from ioprism.servers.figures import DrawnMachine
+
+    drawn = DrawnMachine(machine, {"read": peak_read, "write": peak_write})
+    return draw_figure("servers report", name, drawn, width=width)
 
 
 def write_page(

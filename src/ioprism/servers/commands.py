@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PAGE, PATH, Number, NumberRange, option
+from ioprism.command.figure_options import FigureRequest, page_or_figure
+from ioprism.command.options import PATH, Number, NumberRange, option
 from ioprism.formats.tables.export import write_table
 from ioprism.servers import benchmark
 from ioprism.servers import documents as json_form
 from ioprism.servers import steps as pipeline
 from ioprism.servers import terminal as terminal_form
 from ioprism.servers.options import (
-    export_options,
+    export_option,
     question,
     sizes,
     store_option,
@@ -74,7 +76,8 @@ def ingest(
 @servers.command()
 @store_option
 @question
-@options.stack_decorators(*export_options)
+@export_option
+@option("--force", is_flag=True, help="Replace the table if it exists.")
 @options.as_json
 @options.quiet
 def jobs(
@@ -99,20 +102,21 @@ def jobs(
 @servers.command()
 @store_option
 @question
-@option("-o", "--output", "page", type=PAGE, help="HTML page to write.")
+@page_or_figure("servers report")
 @option(
     "--peak-read",
     metavar="SIZE",
     help="Peak read rate of the file system per second, such as 66GB.",
 )
 @option("--peak-write", metavar="SIZE", help="Peak write rate of the file system per second.")
-@options.stack_decorators(*export_options)
+@export_option
 @options.as_json
 @options.quiet
 def report(
     store: Path,
     question: Question,
     page: Path | None,
+    figure: FigureRequest | None,
     peak_read: str | None,
     peak_write: str | None,
     export: Path | None,
@@ -120,7 +124,7 @@ def report(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Report on the whole machine: a summary, and with -o one self-contained page.
+    """Report on the whole machine: a summary, and with -o one self-contained page or a figure.
 
     Example: ioprism servers report --store machine.store -o machine.html
     """
@@ -132,12 +136,22 @@ def report(
         write_table(machine.metrics.table, export, replace=force)
     if page is not None:
         write_page(machine, page, peaks=peaks, force=force)
+    if figure is not None:
+        _write_figure(figure, machine, peaks)
     if as_json:
         click.echo(json_form.machine(store, machine))
     else:
         terminal_form.show_machine(machine, output.console())
         output.show_warnings(machine.warnings)
-    output.say_written(export, page, quiet=quiet)
+    output.say_written(export, page, figure.path if figure else None, quiet=quiet)
+
+
+def _write_figure(
+    figure: FigureRequest, machine: pipeline.MachineReport, peaks: Mapping[str, float | None]
+) -> None:
+    from ioprism.servers.figures import DrawnMachine
+
+    figure.write(DrawnMachine(machine, peaks))
 
 
 simulated_servers = option(

@@ -29,9 +29,8 @@ timezone: Decorator = option(
     callback=lambda _context, _option, name: zone_of(name).key,
     help="Time zone of local times and of the hours of the day.",
 )
-export_options: tuple[Decorator, ...] = (
-    option("--export", type=TABLE, help="Also write the table to a .csv or .parquet file."),
-    option("--force", is_flag=True, help="Replace existing files."),
+export_option: Decorator = option(
+    "--export", type=TABLE, help="Also write the table to a .csv or .parquet file."
 )
 QUESTION: tuple[Decorator, ...] = (
     option("--jobs", type=PATH, help="Job list: sacct, PBS, LSF or LoadLeveler records, or CSV."),

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ioprism.model.samples import Run, Sample, WritePattern
+from ioprism.reports.figures.catalogue import (
+    COLUMN_WIDTH,
+    StaticFigure,
+    draw_figure,
+    require_matplotlib,
+)
 from ioprism.write_time.campaign.sampler import Limits as SessionLimits
 from ioprism.write_time.campaign.sampler import Progress
 from ioprism.write_time.estimate import Estimate
@@ -51,6 +59,7 @@ __all__ = [
     "compare",
     "estimate",
     "evaluate",
+    "figure",
     "import_runs",
     "load_model",
     "load_samples",
@@ -61,3 +70,26 @@ __all__ = [
     "train",
     "tune",
 ]
+
+
+def figure(
+    evaluation: Evaluation, name: str, *, width: float = COLUMN_WIDTH, kinds: Sequence[str] = ()
+) -> StaticFigure:
+    """Draw a figure of an evaluation for a paper; the names are those of `--figure`.
+
+    Args:
+        evaluation: what `evaluate` returns.
+        name: one of predicted, errors, ratio-cdf, variability-cdf.
+        width: in inches; by default one column.
+        kinds: of model to draw; by default all in the model's file.
+
+    Raises:
+        UsageError: there is no such figure, or no such kind.
+        MissingPackageError: matplotlib is not installed.
+        FigureUnavailableError: the evaluation lacks what the figure shows.
+    """
+    require_matplotlib()
+    from ioprism.write_time.figures import DrawnEvaluation
+
+    drawn = DrawnEvaluation(evaluation, tuple(kinds))
+    return draw_figure("write-time evaluate", name, drawn, width=width)

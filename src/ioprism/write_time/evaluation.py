@@ -35,7 +35,7 @@ class SampleSet:
     predicted: FloatArray
     low: FloatArray
     high: FloatArray
-    beside: Mapping[str, tuple[float, float]]  # kind -> shares within 20 % and 30 %
+    beside: Mapping[str, FloatArray]  # seconds that the other kinds of model predict
     underestimated: Underestimation
 
     @property
@@ -46,6 +46,13 @@ class SampleSet:
     def within(self, limit: float) -> float | None:
         """Share of samples whose prediction is off by at most `limit`; None without samples."""
         return _share(np.abs(self.errors) <= limit)
+
+    def within_beside(self, kind: str) -> tuple[float | None, float | None]:
+        """The same shares, 20 % and 30 %, of another kind of model."""
+        if kind not in self.beside:
+            return None, None
+        errors = np.abs(self.beside[kind] / self.measured - 1.0)
+        return _share(errors <= 0.2), _share(errors <= 0.3)
 
     @property
     def coverage(self) -> float | None:
@@ -61,8 +68,8 @@ class SampleSet:
             "within_30": self.within(0.3),
             "coverage": self.coverage,
             "beside": {
-                kind: {"within_20": shares[0], "within_30": shares[1]}
-                for kind, shares in self.beside.items()
+                kind: dict(zip(("within_20", "within_30"), self.within_beside(kind), strict=True))
+                for kind in self.beside
             },
             "underestimated": self.underestimated.to_dict(),
         }
@@ -171,7 +178,7 @@ def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> 
     if ordered:
         low, high = model.intervals([s.pattern for s in ordered], noisy=noisy)
     others = model.beside if ordered else ()
-    beside = {fit.kind: _shares(_predict(ordered, model, fit), measured) for fit in others}
+    beside = {fit.kind: _predict(ordered, model, fit) for fit in others}
     missed = underestimation(ordered, predicted, system=model.system)
     return SampleSet(name, measured, predicted, low, high, beside, missed)
 
@@ -180,11 +187,6 @@ def _predict(samples: Sequence[Sample], model: WriteTimeModel, fit: Predictor) -
     if not samples:
         return np.empty(0)
     return model.predict_samples([s.pattern for s in samples], fit=fit)
-
-
-def _shares(predicted: FloatArray, measured: FloatArray) -> tuple[float, float]:
-    errors = np.abs(predicted / measured - 1.0)
-    return float(np.mean(errors <= 0.2)), float(np.mean(errors <= 0.3))
 
 
 def _share(hits: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float | None:

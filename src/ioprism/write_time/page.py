@@ -78,7 +78,7 @@ def _scores(evaluation: Evaluation) -> Iterator[str]:
         yield f"<tr><td>{escape(found_set.name)}</td><td>{len(found_set.measured)}</td>"
         yield from (f"<td>{_percent(share)}</td>" for share in shares)
         for kind in kinds:
-            within = found_set.beside.get(kind, (None, None))
+            within = found_set.within_beside(kind)
             yield f"<td>{_percent(within[0])} / {_percent(within[1])}</td>"
         yield "</tr>"
     yield "</tbody></table><p>Other models: within 20 % / within 30 %.</p>"

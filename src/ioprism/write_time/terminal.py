@@ -146,7 +146,7 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
         console,
         ("samples", *kinds),
         [
-            (s.name, *(_percent(s.beside.get(kind, (None,))[0]) for kind in kinds))
+            (s.name, *(_percent(s.within_beside(kind)[0]) for kind in kinds))
             for s in evaluation.sets
         ],
     )

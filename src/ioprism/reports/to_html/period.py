@@ -171,7 +171,7 @@ def picture_of_periods(
     """Return which period is strong when, or None for too short a signal."""
     if not picture.power.size:
         return None
-    kept = _rows_that_matter(picture, period)
+    kept = rows_that_matter(picture, period)
     return {
         "periods": [short(value) for value in picture.periods[kept].tolist()],
         "columns": len(picture.times),
@@ -186,8 +186,8 @@ def _spectrogram(signal: Signal, period: Period | None) -> Scalogram:
     return spectrogram(signal, window=WINDOW * period.seconds if period else span / WINDOW)
 
 
-def _rows_that_matter(picture: Scalogram, period: Period | None) -> slice:
-    """The periods around the answer, and all that have a fair share of the power."""
+def rows_that_matter(picture: Scalogram, period: Period | None) -> slice:
+    """Return the periods around the answer, and all that have a fair share of the power."""
     power = picture.power.sum(axis=1)
     strong = np.flatnonzero(power >= FAIR_SHARE * power.max())
     low, high = int(strong.min()), int(strong.max())

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PAGE, PATH, NumberRange, option
+from ioprism.command.figure_options import FigureRequest, page_or_figure
+from ioprism.command.options import PATH, NumberRange, option
 from ioprism.reports import to_json
 from ioprism.storage.atomic import atomic_write, atomic_write_text
 from ioprism.write_time import documents as json_form
@@ -15,6 +16,7 @@ from ioprism.write_time import page as html_form
 from ioprism.write_time import steps as write_time
 from ioprism.write_time import terminal as terminal_form
 from ioprism.write_time.commands import inputs
+from ioprism.write_time.evaluation import Evaluation
 from ioprism.write_time.kinds import BOOSTING, KINDS, STAGES
 from ioprism.write_time.preparation import HONEST, LEAKING, TrainingSettings
 
@@ -103,29 +105,40 @@ def train(
 @click.command()
 @inputs.store
 @inputs.model
+@page_or_figure("write-time evaluate")
 @option(
-    "-o",
-    "--output",
-    "target",
-    metavar="OUT.html",
-    type=PAGE,
-    help="Also write a page with the error plots.",
+    "--kinds",
+    metavar="KIND,...",
+    help="Kinds of model in --figure errors and ratio-cdf; by default all in the model's file.",
 )
-@option("--force", is_flag=True, help="Replace the page if it exists.")
 @options.as_json
 def evaluate(
-    store_path: Path, model_path: Path, target: Path | None, force: bool, as_json: bool
+    store_path: Path,
+    model_path: Path,
+    page: Path | None,
+    figure: FigureRequest | None,
+    kinds: str | None,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Compare predicted with measured times: small (200-256 nodes), medium (400-512), unconverged.
 
     Example: ioprism write-time evaluate --store runs.db --model model.json -o errors.html
     """
     evaluation = write_time.evaluate(store_path, write_time.load_model(model_path))
-    if target is not None:
-        atomic_write_text(target, html_form.page(evaluation), replace=force)
+    if page is not None:
+        atomic_write_text(page, html_form.page(evaluation), replace=force)
+    if figure is not None:
+        _write_figure(figure, evaluation, kinds)
     if as_json:
         paths = [store_path, model_path]
         click.echo(to_json.document_of(evaluation.to_dict(), paths=paths, format_name="store"))
     else:
         terminal_form.show_evaluation(evaluation, output.console())
-    output.say_written(target)
+    output.say_written(page, figure.path if figure else None)
+
+
+def _write_figure(figure: FigureRequest, evaluation: Evaluation, kinds: str | None) -> None:
+    from ioprism.write_time.figures import DrawnEvaluation
+
+    figure.write(DrawnEvaluation(evaluation, tuple(kinds.split(",")) if kinds else ()))

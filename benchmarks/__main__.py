@@ -11,7 +11,7 @@ import benchmarks
 WITHOUT_MAIN = (
     "__main__",
     "peers",
-    "rhythm_families",
+    "period_families",
     "simulated_machines",
     "simulated_storage",
 )  # ends of names

@@ -1,6 +1,6 @@
-"""Draw how far stated probabilities hold: `docs/images/rhythm-calibration.svg`.
+"""Draw how far stated probabilities hold: `docs/images/period-calibration.svg`.
 
-Left: of streams without rhythm, the share whose false-alarm probability is at or below a level,
+Left: of streams without a period, the share whose false-alarm probability is at or below a level,
 one line a family; what lies below the diagonal is on the safe side. Right: of live predictions
 with a stated confidence, the share whose phase began within a tenth of the period.
 `IOPRISM_BENCH_STREAMS` sets how many streams of each family are drawn (100 by default).
@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.period_families import NOT_PERIODIC, PERIODIC, Family, Stream, draw
 from benchmarks.periodicity_families import batches
-from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, Family, Stream, draw
-from ioprism.periodicity import auto
+from ioprism.periodicity.detect import find_by_phases_or_spectrum
 from ioprism.periodicity.online.tracker import Tracker
 from ioprism.periodicity.sampling import sample
 
 STREAMS = int(os.environ.get("IOPRISM_BENCH_STREAMS", "100"))
-PICTURE = Path(__file__).parent.parent / "docs/images/rhythm-calibration.svg"
+PICTURE = Path(__file__).parent.parent / "docs/images/period-calibration.svg"
 LIVE = ("pulses", "drifting", "clocked", "missing_bursts", "change", "varying_length")
 LEVELS = np.geomspace(0.003, 1.0, 40)
 BINS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0)
@@ -33,12 +33,12 @@ Point = tuple[float, float]
 
 
 def main() -> None:
-    chances = {name: _chances(family) for name, family in WITHOUT_RHYTHM.items()}
+    chances = {name: _chances(family) for name, family in NOT_PERIODIC.items()}
     for name, found in chances.items():
         print(
             f"{name:32} p <= 0.01: {np.mean(found <= 0.01):.1%}, 0.1: {np.mean(found <= 0.1):.1%}"
         )
-    pairs = [pair for name in LIVE for pair in _predictions(WITH_RHYTHM[name])]
+    pairs = [pair for name in LIVE for pair in _predictions(PERIODIC[name])]
     points = reliability(pairs)
     for stated, hit in points:
         print(f"stated {stated:.2f}, on time {hit:.2f}")
@@ -48,7 +48,10 @@ def main() -> None:
 
 
 def _chances(family: Family) -> np.ndarray:
-    found = [auto.find_period(sample(draw(family, number).steps())) for number in range(STREAMS)]
+    found = [
+        find_by_phases_or_spectrum(sample(draw(family, number).steps()))
+        for number in range(STREAMS)
+    ]
     return np.array([1.0 if one is None else one.false_alarm_probability for one in found])
 
 
@@ -103,7 +106,7 @@ def _picture(lines: Sequence[Sequence[Point]], points: Sequence[Point]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         'font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        *_frame(MARGIN, "false-alarm probability", "share of streams without rhythm"),
+        *_frame(MARGIN, "false-alarm probability", "share of streams without a period"),
         *(_polyline(MARGIN, line, "#0072b2", 0.5) for line in lines),
         *_log_ticks(MARGIN),
         *_frame(MARGIN + SIDE + GAP, "stated confidence", "share of phases on time"),

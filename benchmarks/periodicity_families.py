@@ -1,6 +1,6 @@
-"""Families of streams with and without rhythm: how often the answer is right, offline and live.
+"""Families of streams with and without a period: how often the answer is right, offline and live.
 
-"right" is within 5 % for streams with a rhythm, and "no period" for the others. "p <= 0.01" is
+"right" is within 5 % for streams with a period, and "no period" for the others. "p <= 0.01" is
 the share called periodic at that level, "live called" that of live jobs, at any moment and beyond
 doubt. The last live answer is that for the whole job, after its last request.
 `IOPRISM_BENCH_STREAMS` sets how many streams of each family are drawn (200 by default).
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.peers import row
-from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, Family, Stream, draw
-from ioprism.periodicity.detect import period
+from benchmarks.period_families import NOT_PERIODIC, PERIODIC, Family, Stream, draw
+from ioprism import period
 from ioprism.periodicity.online.tracker import Tracker
 from ioprism.periodicity.results import Period
 
@@ -37,14 +37,14 @@ class Score:
 
 def main() -> None:
     row("", "right", "p <= 0.01", "called", "live right", "live called", widths=WIDTHS)
-    for kind, families in (("without", WITHOUT_RHYTHM), ("with", WITH_RHYTHM)):
+    for kind, families in (("without", NOT_PERIODIC), ("with", PERIODIC)):
         rights = []
         for name, family in families.items():
             offline, live = offline_score(family, STREAMS), live_score(family, STREAMS)
             rights.append(offline.right)
             shares = (offline.right, offline.sure, offline.called, live.right, live.called)
             row(name, *(f"{share:.1%}" for share in shares), widths=WIDTHS)
-        print(f"right over {len(rights)} families {kind} a rhythm: {np.mean(rights):.1%}")
+        print(f"right over {len(rights)} families {kind} a period: {np.mean(rights):.1%}")
 
 
 def answer(stream: Stream) -> Period | None:
@@ -66,7 +66,7 @@ def offline_score(family: Family, streams: int) -> Score:
 
 
 def live_score(family: Family, streams: int) -> Score:
-    """Follow streams as they come; a rhythm that is called at any moment counts."""
+    """Follow streams as they come; a period that is called at any moment counts."""
     right, called = [], []
     for number in range(streams):
         stream = draw(family, number)

@@ -54,11 +54,11 @@ OUR_FIXED = """
     seconds = found.seconds if found else None
 """
 OUR_HYBRID_SETUP = """
-from ioprism.periodicity.spectral.hybrid import analyse
+from ioprism.periodicity.spectral.wavelet import analyse_hybrid
 from ioprism.periodicity.sampling import sample, step_function
 """
 OUR_HYBRID = """
-    found = analyse(sample(step_function(time, values), frequency=10.0))
+    found = analyse_hybrid(sample(step_function(time, values), frequency=10.0))
     seconds = 1 / found.frequency if found else None
 """
 THEIR_SETUP = """

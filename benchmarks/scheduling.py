@@ -17,8 +17,7 @@ from benchmarks.peers import peer, row
 from ioprism.model.machine import Workload
 from ioprism.reports.to_terminal.schedule import factor, percent, title
 from ioprism.scheduling.result import Schedule
-from ioprism.scheduling.steps import ScheduleSettings, schedule_workload
-from ioprism.scheduling.workload import three_magnitudes
+from ioprism.scheduling.steps import ScheduleSettings, schedule_workload, three_magnitudes
 
 FTIO = "ftio-hpc==0.0.9"
 SEEDS = int(os.environ.get("IOPRISM_BENCH_SEEDS", "20"))

@@ -18,13 +18,12 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.model.counters import SECOND, ReadingOptions, Tally
-from ioprism.servers.compute import job_metrics
-from ioprism.servers.counter_formats.mmpmon import MmpmonReader
-from ioprism.servers.ingest import ingest
+from ioprism.servers.formats.gpfs import MmpmonReader
+from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.load import machine_load
-from ioprism.servers.settings import MetricSettings
-from ioprism.servers.simulated_files import write_simulation
-from ioprism.servers.simulated_load import Simulation, SimulationSettings, simulate
+from ioprism.servers.raw_files import ingest
+from ioprism.servers.series import MetricSettings
+from ioprism.servers.simulation import Simulation, SimulationSettings, simulate, write_simulation
 from ioprism.servers.store import (
     CounterStore,
     add_counters,
@@ -89,11 +88,11 @@ def text() -> None:
             rows = sum(t.height for t in MmpmonReader().read(joined, ReadingOptions(), Tally()))
         assert rows == lines
         with _timed("mmpmon text into a store", lines, "lines"):
-            ingest([joined], Path(place) / "store", options=ReadingOptions())
+            ingest(joined, store=Path(place) / "store")
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(f"  peak memory {peak:.2f} GiB")
         with _timed("the same again", lines, "lines"):
-            ingest([joined], Path(place) / "store", options=ReadingOptions())
+            ingest(joined, store=Path(place) / "store")
 
 
 def _filled(folder: Path, settings: SimulationSettings) -> CounterStore:

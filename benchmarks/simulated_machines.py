@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.model.samples import MEGABYTE, Sample, WritePattern
-from ioprism.write_time.convergence import finished
-from ioprism.write_time.sampling import PlanSettings, plan
+from ioprism.write_time.sampling import PlanSettings, draw_patterns
 from ioprism.write_time.system import System, bundled_system
 
 FloatArray = npt.NDArray[np.float64]
@@ -149,7 +148,7 @@ class Simulator:
         rule = self.system.sampling
         load = 1.0 + self.machine.drift * np.sin(2 * np.pi * (1.3 * when + 0.1))
         times: list[float] = []
-        while not finished(times, rule):
+        while not rule.is_finished(times):
             times.append(quiet * load * self._disturbance(pattern))
         return Sample(pattern, tuple(times))
 
@@ -214,7 +213,7 @@ def patterns(system: System, *, scales: Sequence[int], each: int, seed: int) -> 
     """Draw patterns of the paper's templates, at most `each` for a node count."""
     found: list[WritePattern] = []
     rounds = 1 + each // 30
-    drawn = plan(system, PlanSettings(scales=tuple(scales), rounds=rounds, seed=seed))
+    drawn = draw_patterns(system, PlanSettings(scales=tuple(scales), rounds=rounds, seed=seed))
     chance = np.random.default_rng(seed)
     for nodes in scales:
         here = [p for p in drawn if p.nodes == nodes]

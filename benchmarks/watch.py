@@ -29,7 +29,7 @@ import psutil
 import zmq
 
 from benchmarks.peers import OURS, peer, row
-from ioprism.live.keys import client_keys, make_keys
+from ioprism.live.access import client_keys, make_keys
 
 SECONDS = float(os.environ.get("IOPRISM_BENCH_SECONDS", "10"))
 IDLE_SECONDS = 5.0
@@ -42,7 +42,7 @@ SENDER = """
 import sys, time
 from pathlib import Path
 import msgpack, numpy as np, zmq
-from ioprism.live.keys import client_keys
+from ioprism.live.access import client_keys
 address, log, keys = sys.argv[1], sys.argv[5], sys.argv[6]
 rate, seconds, jobs = float(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
 SIZE, PERIOD, TICK = 100, 5.0, 0.001

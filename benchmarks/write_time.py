@@ -11,12 +11,12 @@ import numpy as np
 
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.write_time.features import feature_table, features
-from ioprism.write_time.gram import TrainingData, all_subsets, search
-from ioprism.write_time.kinds import KINDS
-from ioprism.write_time.preparation import TrainingSettings, prepare
-from ioprism.write_time.sample_formats.runs import read_runs
-from ioprism.write_time.sampling import PlanSettings, plan
+from ioprism.write_time.fitting import KINDS
+from ioprism.write_time.lasso import all_subsets, search
+from ioprism.write_time.run_files import read_runs
+from ioprism.write_time.sampling import PlanSettings, draw_patterns
 from ioprism.write_time.system import System, bundled_system
+from ioprism.write_time.training_data import TrainingData, TrainingSettings, prepare
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "write_time" / "simulated"
 NAIVE_SETS = 6  # training sets that the naive loop is timed on
@@ -94,7 +94,7 @@ def _samples(name: str, system: System) -> tuple[list[Sample], str]:
 
 def _made_samples(system: System) -> list[Sample]:
     settings = PlanSettings(scales=(1, 2, 4, 8, 16, 32, 64, 128))
-    patterns = plan(system, settings)
+    patterns = draw_patterns(system, settings)
     table = feature_table(patterns, system=system, chosen=features(system)[:6])
     seconds = 6 + table[:, 2] / 5e4 + table[:, 4] / 2e3
     return [

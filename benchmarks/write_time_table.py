@@ -22,8 +22,8 @@ from benchmarks.simulated_machines import Machine, machine, measure
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.write_time.features import feature_table
 from ioprism.write_time.model import WriteTimeModel
-from ioprism.write_time.preparation import TrainingSettings, prepare, sort_samples
-from ioprism.write_time.training import train
+from ioprism.write_time.training import train_model
+from ioprism.write_time.training_data import TrainingSettings, prepare, sort_samples
 
 FloatArray = npt.NDArray[np.float64]
 Predict = Callable[[Sequence[WritePattern]], FloatArray]
@@ -71,7 +71,7 @@ def _machines(name: str, seeds: Sequence[int]) -> dict[str, Machine]:
 def _report(title: str, which: Machine) -> list[str]:
     samples = measure(which)
     began = time.perf_counter()
-    model = train(samples, system=which.system)
+    model = train_model(samples, system=which.system)
     spent = time.perf_counter() - began
     print(f"\n{title}: {model.fit.kind}, trained in {spent:.0f} s")
     ways = _ways(model, samples, which)

@@ -31,9 +31,10 @@ WIDTH = 80  # characters of a line of help: as many as a page shows
 COMMON = (
     "TRACE is a file or a folder of [any known format](formats.md), recognised by its content.",
     "Several paths, or the files of a folder, are one job by this rule: a Darshan log is a job,",
-    "and the logs that the ranks of a killed job left are one; files that a tracer writes for",
-    "each process are one job if they are in one folder, have the same name up to its first",
-    "digit, and overlap in time. `--one-job` makes one job of all, `--each` one of every trace.",
+    "and the logs that the ranks of a killed job left are one. Files that a tracer writes for",
+    "each process are one job if a process in one started a process in another, or if they",
+    "overlap in time and run the same command below one parent, or under names that differ only",
+    "by hash, number or host. `--one-job` makes one job of all, `--each` one of every trace.",
     "Only `insights`, `period`, `schedule` and `site add` take several jobs.\n",
     "`--json` prints [one document](json.md) and nothing else on standard output; progress and",
     "messages go to standard error. A file that exists is replaced only with `--force`.\n",

@@ -20,24 +20,24 @@ from ioprism.formats.darshan.records import FIXED
 from ioprism.live.metrics import Counts, Latency, exposition
 from ioprism.live.watch import WatchSettings
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.online.tracker import Settings as LiveSettings
-from ioprism.periodicity.steps import RhythmSettings
+from ioprism.periodicity.of_job import PeriodSettings
+from ioprism.periodicity.online.tracker import TrackerSettings as LiveSettings
 from ioprism.plugins import GROUPS
 from ioprism.report_steps import ReportSettings
 from ioprism.scheduling.steps import ScheduleSettings
-from ioprism.servers.settings import MetricSettings
+from ioprism.servers.series import MetricSettings
 from ioprism.servers.steps import Question
 from ioprism.settings import PhaseSettings
 from ioprism.site.steps import SiteOptions
-from ioprism.write_time.preparation import TrainingSettings
 from ioprism.write_time.sampling import PlanSettings
+from ioprism.write_time.training_data import TrainingSettings
 
 SETTINGS: dict[str, tuple[type, ...]] = {
     "report": (ReportSettings,),
     "diagnose": (DiagnosisOptions,),
     "bottlenecks": (BottleneckSettings,),
     "phases": (PhaseSettings,),
-    "period": (RhythmSettings, Options),
+    "period": (PeriodSettings, Options),
     "schedule": (ScheduleSettings,),
     "watch": (WatchSettings, LiveSettings),
     "servers": (Question, MetricSettings),

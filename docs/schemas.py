@@ -26,6 +26,13 @@ from docs.schema_words import (
 )  # fmt: skip
 from docs.schemas_machine import EVENT, GROUP, SERVERS, SITE, WRITE_TIME
 from ioprism.bottleneck_search.result import Bottleneck, ViewSummary
+from ioprism.characteristics.details import (
+    CommonSize,
+    FileGroup,
+    MpiCall,
+    MpiTime,
+    PerformanceEstimate,
+)
 from ioprism.characteristics.totals import Amount, Amplification
 from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.model import verdict
@@ -33,8 +40,8 @@ from ioprism.model.verdict import Finding, Severity
 from ioprism.periodicity import results
 from ioprism.periodicity.many import JobPeriod
 from ioprism.periodicity.online import tracker as online
-from ioprism.periodicity.online.expectation import ExpectedPhase
-from ioprism.periodicity.online.probabilities import FrequencyRange
+from ioprism.periodicity.online.expectation import FrequencyRange
+from ioprism.periodicity.results import ExpectedPhase
 from ioprism.phase_detection.find import LayerPhases, Phase
 from ioprism.reports.to_json import SCHEMA
 from ioprism.scheduling.result import PolicyOutcome
@@ -87,6 +94,12 @@ CHARACTERISE = keys(
         "by_layer": said(named(joined(AMOUNT, keys({}, **KINDS, other=AMOUNT))), "by interface"),
         "request_sizes": keys({"read": SIZES, "write": SIZES}),
         "amplification": said(each(of(Amplification)), "between layers, from the program down"),
+        "common_sizes": said(each(of(CommonSize)), "of requests: the most frequent by interface"),
+        "strides": said(each(of(CommonSize)), "between requests: the most frequent, from counters"),
+        "file_types": said(each(of(FileGroup)), "by extension, most bytes first"),
+        "mounts": said(each(of(FileGroup)), "by mount point, most bytes first"),
+        "performance": said(each(of(PerformanceEstimate)), "as darshan-parser --perf estimates it"),
+        "mpi": said(maybe(of(MpiTime, calls=each(of(MpiCall)))), "from Darshan's APMPI module"),
     },
     ceilings=CEILINGS,
 )  # fmt: skip
@@ -192,8 +205,8 @@ NAMED_PERIOD = joined(
         "time_share",
     ),
 )
-RHYTHM = of(
-    results.Rhythm,
+PERIODICITY = of(
+    results.Periodicity,
     without=("direction",),
     period=PERIOD,
     slotted=PERIOD,
@@ -223,7 +236,7 @@ SCHEDULE = keys({
                      "relative, over fair share"),
     }))),
 })  # fmt: skip
-RHYTHM_BY = keys(
+PERIOD_BY = keys(
     {"asynchronous": said(each(ASYNCHRONOUS), "of traces that tell when requests are waited for")},
     by=TEXT,
     parts=each(keys({"name": TEXT, "bytes": NUMBER, "period": PERIOD})),
@@ -236,7 +249,7 @@ WATCH = keys({
     "direction": said(TEXT, "of the requests that the period is of"),
     "phase_distance": said(maybe(NUMBER), "seconds between phases so far, period or not"),
     "final": said(FLAG, "whether it is the answer for a whole job that seems to be over"),
-    "probabilities": each(of(FrequencyRange)), "change": maybe(of(online.Change)),
+    "probabilities": each(of(FrequencyRange)), "change": maybe(of(online.PeriodChange)),
 })  # fmt: skip
 
 REPORT = joined(
@@ -247,7 +260,7 @@ REPORT = joined(
     FINDINGS,
     keys({
         "diagnosis": DIAGNOSE, "phases": maybe(PHASES), "bottlenecks": maybe(BOTTLENECKS),
-        "period": maybe(RHYTHM),
+        "period": maybe(PERIODICITY),
         "timeline": keys({
             "start": NUMBER, "end": NUMBER, "calls": WHOLE,
             "marks": said(WHOLE, "what the page draws: calls, or several joined"),
@@ -355,7 +368,7 @@ PARTS_OF_SEVERAL = {
     "An amount": AMOUNT, "An event": EVENT, "A group of jobs": GROUP,
 }  # fmt: skip
 WHOLE_ANSWERS = {
-    "diagnose": DIAGNOSE, "bottlenecks": BOTTLENECKS, "phases": PHASES, "period": RHYTHM,
+    "diagnose": DIAGNOSE, "bottlenecks": BOTTLENECKS, "phases": PHASES, "period": PERIODICITY,
     "write-time estimate": WRITE_TIME["estimate"],
 }  # fmt: skip
 
@@ -368,7 +381,7 @@ def documents() -> dict[str, Schema]:
         "insights": {"anyOf": [joined(TRACE_HEAD, JUDGED), joined(TRACE_HEAD, MANY_JUDGED)]},
         "inspect": INSPECT,
         "period": {
-            "anyOf": [joined(TRACE_HEAD, RHYTHM, RHYTHM_BY), joined(TRACE_HEAD, MANY_PERIODS)]
+            "anyOf": [joined(TRACE_HEAD, PERIODICITY, PERIOD_BY), joined(TRACE_HEAD, MANY_PERIODS)]
         },
         "watch": WATCH,
     }

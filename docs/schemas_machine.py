@@ -20,17 +20,14 @@ from docs.schema_words import (
 )  # fmt: skip
 from ioprism.model.counters import DIRECTIONS
 from ioprism.model.schema import Column
-from ioprism.servers.benchmark import Phase
-from ioprism.servers.contacts import Contact
 from ioprism.servers.documents import PLAIN
-from ioprism.servers.fleet import SizeClass
+from ioprism.servers.fleet import AccountChange, Contact, SizeClass
 from ioprism.servers.load import PARTS
-from ioprism.servers.profile import Change
-from ioprism.servers.result import FLAGS, MEASURES
-from ioprism.servers.validate import Check
+from ioprism.servers.measures import FLAGS, MEASURES
+from ioprism.servers.validation import BenchmarkPhase, BiasCheck
 from ioprism.site.columns import SITE_JOBS
 from ioprism.site.steps import Added
-from ioprism.write_time.estimate import Part
+from ioprism.write_time.estimate import FeaturePart
 
 SHARE = said(maybe(NUMBER), "from 0 to 1")
 
@@ -88,7 +85,7 @@ MACHINE = keys({
         "months": each(keys({
             "month": TEXT, "days": NUMBER, **directions(NUMBER), "change": named(maybe(NUMBER)),
         })),
-        "compared": maybe(each(TEXT)), "accounts": each(of(Change)),
+        "compared": maybe(each(TEXT)), "accounts": each(of(AccountChange)),
     }),
     "interference": each(keys({
         "application": WHO, "neighbour": WHO, "measure": TEXT, "slowdown": NUMBER,
@@ -98,11 +95,11 @@ MACHINE = keys({
     "contacts": each(of(Contact)), "busiest": each(TEXT), "flagged": each(TEXT),
 })  # fmt: skip
 VALIDATION = keys({
-    "passed": FLAG, "jobs": WHOLE, "checks": each(joined(of(Check), keys({"passed": FLAG}))),
+    "passed": FLAG, "jobs": WHOLE, "checks": each(joined(of(BiasCheck), keys({"passed": FLAG}))),
 })  # fmt: skip
 BENCHMARK = keys({
     "passed": FLAG, "compared": FLAG, "host": TEXT, "record": TEXT, "servers": each(TEXT),
-    "phases": each(of(Phase)),
+    "phases": each(of(BenchmarkPhase)),
     "findings": each(keys({"found": NUMBER, "ratio": maybe(NUMBER), "passed": FLAG})),
 })  # fmt: skip
 SERVERS = {
@@ -127,7 +124,7 @@ ESTIMATE = keys({
     "dominant_stages": each(keys({
         "stage": TEXT, "feature": TEXT, "seconds": NUMBER, "same_as": each(TEXT),
     })),
-    "features": each(of(Part)),
+    "features": each(of(FeaturePart)),
 })  # fmt: skip
 FIT = keys(
     {

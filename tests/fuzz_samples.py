@@ -21,7 +21,7 @@ from ioprism.live.intake import Message
 from ioprism.live.watch import Watch, WatchSettings
 from ioprism.model.counters import EARLIEST, LATEST
 from ioprism.servers import ReadingOptions, Tally
-from ioprism.servers.counter_formats.registry import read_jobs
+from ioprism.servers.raw_files import read_jobs
 from ioprism.servers.store import open_store
 from ioprism.site.columns import SITE_TABLES
 from ioprism.site.store import make_site, open_site

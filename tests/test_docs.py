@@ -29,7 +29,7 @@ from ioprism.diagnosis.sampling import MOST_CALLS
 from ioprism.diagnosis.training import KINDS, kind_of
 from ioprism.diagnosis.wording import FOLDER as CHECKS
 from ioprism.live.metrics import Counts, Latency, exposition
-from ioprism.live.pull import QUEUE
+from ioprism.live.sources import QUEUE
 from ioprism.mcp import LONGEST_TEXT, PAGE
 from ioprism.plugins import GROUPS
 from ioprism.site.steps import AT_ONCE

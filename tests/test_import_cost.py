@@ -68,7 +68,7 @@ def test_counters_are_judged_and_diagnosed_without_a_table_library(command: str)
     assert "polars" not in loaded_by(code)
 
 
-def test_the_rhythm_of_a_signal_needs_no_table_library(tmp_path: Path) -> None:
+def test_the_periodicity_of_a_signal_needs_no_table_library(tmp_path: Path) -> None:
     path = tmp_path / "signal.json"
     times = [t for i in range(10) for t in (10.0 * i, 10.0 * i + 2.0)]
     path.write_text(json.dumps({"b": [1e9, 0.0] * 10, "t": times}))

@@ -22,7 +22,7 @@ from ioprism import PluginError, plugins
 from ioprism.cli import main
 from ioprism.diagnosis.rules.registry import all_rules
 from ioprism.diagnosis.wording import texts
-from ioprism.servers.counter_formats import registry
+from ioprism.servers import raw_files
 from tests.conftest import ROOT, TEST_DATA
 
 EXAMPLES = ROOT / "docs/examples/plugins"
@@ -180,12 +180,12 @@ class FluxReader:
         return source.read_bytes().startswith(b"JOBID")
 
 
-@pytest.mark.parametrize("find", [registry.find_counter_reader, registry.find_job_reader])
+@pytest.mark.parametrize("find", [raw_files.find_counter_reader, raw_files.find_job_reader])
 def test_counters_and_job_lists_have_readers_of_plug_ins_too(
     find: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(registry, "declared", lambda group: [group])
-    monkeypatch.setattr(registry, "load", lambda _: FluxReader)
+    monkeypatch.setattr(raw_files, "declared", lambda group: [group])
+    monkeypatch.setattr(raw_files, "load", lambda _: FluxReader)
     listed = tmp_path / "listed.txt"
     listed.write_text("JOBID USER\nf1 me\n", "utf-8")
 

@@ -20,10 +20,10 @@ from jsonschema.exceptions import best_match
 
 from ioprism import Period
 from ioprism.cli import main
-from ioprism.live import documents as live
-from ioprism.periodicity.online.expectation import ExpectedPhase
-from ioprism.periodicity.online.probabilities import FrequencyRange
-from ioprism.periodicity.online.tracker import Change, Prediction
+from ioprism.live.publish import prediction_line
+from ioprism.periodicity.online.expectation import FrequencyRange
+from ioprism.periodicity.online.tracker import PeriodChange, Prediction
+from ioprism.periodicity.results import ExpectedPhase
 from ioprism.recording.choice import find_tracers
 from tests.cli.test_write_time import LOCAL
 from tests.cli.test_write_time import table as runs_table
@@ -228,10 +228,10 @@ def predictions() -> Iterator[Prediction]:
         period=period,
         next_phase=ExpectedPhase(start=12.0, end=12.5, bytes=1e6, confidence=0.9),
         probabilities=(FrequencyRange(low=0.4, high=0.6, probability=1.0),),
-        change=Change(time=5.0, before=None, after=2.0),
+        change=PeriodChange(time=5.0, before=None, after=2.0),
     )
 
 
 def test_lines_of_watch_follow_their_schema() -> None:
     for prediction in predictions():
-        check("watch", json.loads(live.line("job", prediction, messages=3, ranks=None)))
+        check("watch", json.loads(prediction_line("job", prediction, messages=3, ranks=None)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import msgpack
 
 from ioprism import ServiceError, client
-from ioprism.live.http import Server
+from ioprism.live.http import WatchServer
 from ioprism.live.intake import Message
 from ioprism.live.watch import Watch, WatchSettings
 
@@ -28,7 +28,7 @@ SURE = 0.5  # confidence below which predictions are not acted on
 
 
 @dataclass
-class Job:
+class WatchedJob:
     """One simulated job."""
 
     name: str
@@ -45,7 +45,7 @@ class Job:
 
 def simulate(url: str | None, watch: Watch | None) -> float:
     """Return when both jobs are done; with a service, bursts are kept apart."""
-    jobs = [Job(name, computing) for name, computing in COMPUTING.items()]
+    jobs = [WatchedJob(name, computing) for name, computing in COMPUTING.items()]
     now = 0.0
     while not all(job.done for job in jobs):
         for job, other in (jobs, jobs[::-1]):
@@ -60,7 +60,7 @@ def simulate(url: str | None, watch: Watch | None) -> float:
     return max(job.bursts[-1][1] for job in jobs)
 
 
-def must_wait(url: str, job: Job, other: Job, now: float) -> bool:
+def must_wait(url: str, job: WatchedJob, other: WatchedJob, now: float) -> bool:
     """Whether the other job is expected to be writing now, and to have begun first."""
     try:
         expected = client.next_phase(url, job=other.name)
@@ -72,7 +72,7 @@ def must_wait(url: str, job: Job, other: Job, now: float) -> bool:
     return first and now < expected.end
 
 
-def finish(job: Job, now: float, watch: Watch | None) -> None:
+def finish(job: WatchedJob, now: float, watch: Watch | None) -> None:
     """End a burst, tell the service, and compute on."""
     assert job.began is not None
     job.bursts.append((job.began, now))
@@ -88,7 +88,7 @@ def main() -> None:
     """Print the time with and without asking."""
     without = simulate(None, None)
     watch = Watch(WatchSettings())
-    server = Server(watch, "127.0.0.1", 0)
+    server = WatchServer(watch, "127.0.0.1", 0)
     try:
         apart = simulate(server.url, watch)
     finally:

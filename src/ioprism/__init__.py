@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ioprism import servers, write_time
     from ioprism.api import (
         analyse,
+        anonymise,
         bottlenecks,
         characterise,
         compare,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
         read,
         read_jobs,
         report,
-        rhythm,
         sample_log,
         schedule,
     )
@@ -89,8 +89,8 @@ if TYPE_CHECKING:
         Subject,
         Verdict,
     )
-    from ioprism.periodicity.detect import period
-    from ioprism.periodicity.results import Period, Rhythm
+    from ioprism.periodicity.of_job import period
+    from ioprism.periodicity.results import Period, Periodicity
     from ioprism.phase_detection.find import Phase, Phases
     from ioprism.report_steps import ReportSettings
     from ioprism.reports.figures.catalogue import StaticFigure
@@ -104,8 +104,8 @@ _HOMES = {
     "bottleneck_search.result": "Bottleneck Bottlenecks",
     "characteristics.totals": "Characteristics",
     "comparison.changes": "Comparison",
-    "periodicity.detect": "period",
-    "periodicity.results": "Period Rhythm",
+    "periodicity.of_job": "period",
+    "periodicity.results": "Period Periodicity",
     "phase_detection.find": "Phase Phases",
     "scheduling.result": "Schedule",
     "engine.base": "Engine View",
@@ -164,6 +164,7 @@ __all__ = [
     "OverBudgetError",
     "Partition",
     "Period",
+    "Periodicity",
     "Phase",
     "PhaseSettings",
     "Phases",
@@ -173,7 +174,6 @@ __all__ = [
     "Recommendation",
     "Report",
     "ReportSettings",
-    "Rhythm",
     "RuleError",
     "RunFailedError",
     "Saving",
@@ -198,6 +198,7 @@ __all__ = [
     "View",
     "__version__",
     "analyse",
+    "anonymise",
     "bottlenecks",
     "characterise",
     "compare",
@@ -212,7 +213,6 @@ __all__ = [
     "read",
     "read_jobs",
     "report",
-    "rhythm",
     "sample_log",
     "schedule",
     "servers",

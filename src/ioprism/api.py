@@ -11,7 +11,7 @@ from ioprism.characteristics.totals import Characteristics
 from ioprism.characteristics.totals import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
-from ioprism.formats.registry import read_trace, read_traces
+from ioprism.formats.registry import Grouping, read_trace, read_traces
 from ioprism.model.trace import Trace
 from ioprism.reports.figures.catalogue import (
     COLUMN_WIDTH,
@@ -27,16 +27,30 @@ if TYPE_CHECKING:
     from ioprism.diagnosis.rules.registry import Insights
     from ioprism.inspection import FindingInspection
     from ioprism.model.verdict import Verdict
-    from ioprism.periodicity.results import Rhythm
+    from ioprism.periodicity.results import Periodicity
     from ioprism.phase_detection.find import Phases
     from ioprism.report_steps import ReportSettings
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
 
 
-def read(*paths: str | Path, format: str | None = None) -> Trace:  # noqa: A002 - as --format
-    """Read files and folders of any known format as one trace: a job, or a workflow."""
-    return read_trace(*map(Path, paths), format_name=format)
+def read(
+    *paths: str | Path,
+    format: str | None = None,  # noqa: A002 - as --format
+    one_job: bool = False,
+) -> Trace:
+    """Read files and folders of any known format as one trace.
+
+    Args:
+        paths: of one job, such as a log or the files that a tracer wrote for its processes.
+        format: of the files; recognised from their content if None.
+        one_job: whether several jobs are read as one workflow.
+
+    Raises:
+        SeveralJobsError: they are several jobs. `read_jobs` returns a trace of each.
+    """
+    grouping: Grouping = "one" if one_job else "auto"
+    return read_trace(*map(Path, paths), format_name=format, grouping=grouping)
 
 
 def sample_log() -> Path:
@@ -49,26 +63,44 @@ def read_jobs(*paths: str | Path, format: str | None = None) -> list[Trace]:  # 
     return read_traces(*map(Path, paths), format_name=format)
 
 
+def anonymise(trace: Trace, key_file: str | Path) -> Trace:
+    """Return a trace with other names of files, hosts, programs and users.
+
+    Args:
+        trace: what `read` returns.
+        key_file: at least 16 secret bytes; the same key gives the same names.
+    """
+    from ioprism.model.pseudonyms import Pseudonyms, anonymise_trace, read_key
+
+    return anonymise_trace(trace, Pseudonyms(read_key(Path(key_file))))
+
+
 def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristics:
     """Return how much I/O a job did, by whom, through which interface."""
     return _characterise(trace, engine or LocalEngine())
 
 
 def convert(
-    trace: Trace, target: str | Path, *, replace: bool = False, engine: Engine | None = None
-) -> None:
-    """Keep a trace in another form.
+    trace: Trace,
+    target: str | Path,
+    *,
+    replace: bool = False,
+    engine: Engine | None = None,
+    counters: bool = False,
+) -> list[Path]:
+    """Keep a trace in another form; return the paths of what was written.
 
     Args:
         trace: what `read` returns.
-        target: a `.csv` file, a `.json` or `.json.gz` file for Perfetto, or the folder of a
-            Parquet store, which is read again in milliseconds.
+        target: a `.csv` or `.parquet` file, a `.json` or `.json.gz` file for Perfetto, or the
+            folder of a Parquet store, which is read again in milliseconds.
         replace: whether a target that exists is replaced.
         engine: whose workers write a store; by default it is written here.
+        counters: whether tables hold counters, in a file for each module, even if there are events.
     """
     from ioprism.conversion import convert as write
 
-    write(trace, Path(target), replace=replace, engine=engine)
+    return write(trace, Path(target), replace=replace, engine=engine, counters=counters)
 
 
 def diagnose(
@@ -159,29 +191,6 @@ def phases(
     return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)
 
 
-def rhythm(
-    trace: Trace,
-    *,
-    direction: Literal["read", "write", "both"] = "both",
-    by: str | None = None,
-    engine: Engine | None = None,
-    **settings: Any,  # noqa: ANN401 - as `RhythmSettings` has them
-) -> Rhythm:
-    """Return the rhythm of a job: its periods, its typical phase, and the next one.
-
-    Args:
-        trace: what `read` returns.
-        direction: of the I/O to look at.
-        by: also the rhythm of each file, rank or application, among ``rhythms``.
-        engine: where to compute; by default here.
-        settings: layer, metric, frequency, start, end, options, components, fit.
-    """
-    from ioprism.periodicity.steps import RhythmSettings, job_rhythm
-
-    chosen = RhythmSettings(direction=direction, by=by, **settings)
-    return job_rhythm(trace, engine or LocalEngine(), chosen).whole
-
-
 def analyse(
     trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
 ) -> Report:
@@ -192,11 +201,11 @@ def analyse(
     return Report(document_of(trace, settings=settings, engine=engine))
 
 
-def figure(result: Report | Rhythm, name: str, *, width: float = COLUMN_WIDTH) -> StaticFigure:
+def figure(result: Report | Periodicity, name: str, *, width: float = COLUMN_WIDTH) -> StaticFigure:
     """Draw a figure of a job for a paper; its `save` writes SVG, PNG or PDF.
 
     Args:
-        result: of `report` or `rhythm`.
+        result: of `report` or `period`.
         name: one of those that `--figure` of `ioprism report` or `ioprism period` takes.
         width: in inches; by default one column.
 
@@ -206,11 +215,11 @@ def figure(result: Report | Rhythm, name: str, *, width: float = COLUMN_WIDTH) -
         FigureUnavailableError: the result lacks what the figure shows.
     """
     require_matplotlib()
-    from ioprism.periodicity.results import Rhythm
-    from ioprism.reports.figures.rhythm_figures import DrawnRhythm
+    from ioprism.periodicity.results import Periodicity
+    from ioprism.reports.figures.period_figures import DrawnPeriodicity
 
-    if isinstance(result, Rhythm):
-        return draw_figure("period", name, DrawnRhythm(result), width=width)
+    if isinstance(result, Periodicity):
+        return draw_figure("period", name, DrawnPeriodicity(result), width=width)
     return result.figure(name, width=width)
 
 

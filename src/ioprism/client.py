@@ -1,4 +1,4 @@
-"""For applications and schedulers: hear predictions of `ioprism watch`, and report to it.
+"""For applications and schedulers: receive predictions of `ioprism watch`, and report to it.
 
 >>> next_phase("http://127.0.0.1:8080/TOKEN", job="climate")  # doctest: +SKIP
 ExpectedPhase(start=120.0, end=124.0, bytes=4e9, confidence=0.97)
@@ -18,20 +18,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ioprism.errors import ServiceError, UsageError
-from ioprism.live.addresses import zeromq
+from ioprism.live.access import zeromq
+from ioprism.periodicity.results import ExpectedPhase
+from ioprism.scheduling.policies import Turn
 
 PATIENCE = 10.0  # seconds
 LINGER_MS = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedPhase:
-    """When a job's next I/O phase is due."""
-
-    start: float  # seconds since the job started
-    end: float
-    bytes: float
-    confidence: float  # probability that it begins within a tenth of the period of `start`
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +32,14 @@ class Forecast:
 
     job: str
     time: float  # seconds since the job started
-    period: float | None  # seconds, or None if there is no rhythm
+    period: float | None  # seconds, or None without a period
     next_phase: ExpectedPhase | None
-    changed: bool  # whether a rhythm began, changed or ended
-    details: Mapping[str, Any]  # all that the service said
+    changed: bool  # whether a period began, changed or ended
+    details: Mapping[str, Any]  # all values of the service's answer
 
 
 def next_phase(url: str, *, job: str | None = None) -> ExpectedPhase | None:
-    """Ask a service when a job's next phase is due; None if it has no rhythm.
+    """Ask a service when a job's next phase is due; None if it has no period.
 
     Args:
         url: what `ioprism watch --http` says, such as ``http://127.0.0.1:8080/TOKEN``.
@@ -57,20 +49,8 @@ def next_phase(url: str, *, job: str | None = None) -> ExpectedPhase | None:
         ServiceError: the service does not answer, or does not know the job.
     """
     query = f"?{urlencode({'job': job})}" if job is not None else ""
-    with _opened(f"{url.rstrip('/')}/next-phase{query}", PATIENCE) as answer:
+    with _open_url(f"{url.rstrip('/')}/next-phase{query}", PATIENCE) as answer:
         return _phase(json.load(answer)["next_phase"])
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What a job may do to the file system now."""
-
-    job: str
-    may_write: bool
-    share: float  # of the file system's bandwidth, 0 to 1
-    until: float  # seconds from now; then ask again
-    period: float | None  # seconds, as far as it is known
-    waited: float  # seconds since the job asked first
 
 
 def schedule(url: str, *, job: str | None = None, wants: bool | None = None) -> list[Turn]:
@@ -89,10 +69,9 @@ def schedule(url: str, *, job: str | None = None, wants: bool | None = None) -> 
     if wants is not None:
         asked["wants"] = str(int(wants))
     query = f"?{urlencode(asked)}" if asked else ""
-    with _opened(f"{url.rstrip('/')}/schedule{query}", PATIENCE) as answer:
+    with _open_url(f"{url.rstrip('/')}/schedule{query}", PATIENCE) as answer:
         turns = json.load(answer)["turns"]
-    names = ("job", "may_write", "share", "until", "period", "waited")
-    return [Turn(*(turn[name] for name in names)) for turn in turns]
+    return [Turn(**turn) for turn in turns]
 
 
 def subscribe(
@@ -114,7 +93,7 @@ def subscribe(
         ServiceError: the service does not answer.
     """
     web = address.startswith(("http://", "https://"))
-    texts = _events(address, job, timeout) if web else _published(address, job, timeout, keys)
+    texts = _events(address, job, timeout) if web else _published_texts(address, job, timeout, keys)
     for text in texts:
         forecast = _forecast(json.loads(text))
         if job in (None, forecast.job):
@@ -187,13 +166,11 @@ def _forecast(said: Mapping[str, Any]) -> Forecast:
     )
 
 
-def _phase(said: Mapping[str, Any] | None) -> ExpectedPhase | None:
-    if said is None:
-        return None
-    return ExpectedPhase(said["start"], said["end"], said["bytes"], said["confidence"])
+def _phase(values: Mapping[str, Any] | None) -> ExpectedPhase | None:
+    return None if values is None else ExpectedPhase(**values)
 
 
-def _published(
+def _published_texts(
     address: str, job: str | None, timeout: float | None, keys: str | Path | None
 ) -> Iterator[str]:
     zmq = zeromq("ioprism.client.subscribe")
@@ -212,7 +189,7 @@ def _published(
 
 def _events(address: str, job: str | None, timeout: float | None) -> Iterator[str]:
     query = f"?{urlencode({'job': job})}" if job is not None else ""
-    with _opened(f"{address.rstrip('/')}/events{query}", timeout) as answer:
+    with _open_url(f"{address.rstrip('/')}/events{query}", timeout) as answer:
         heard = time.monotonic()
         with suppress(TimeoutError):
             for line in answer:
@@ -223,7 +200,7 @@ def _events(address: str, job: str | None, timeout: float | None) -> Iterator[st
                     return  # there were signs of life alone
 
 
-def _opened(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a response
+def _open_url(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a response
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{url!r} is not a web address.\nHint: write http://127.0.0.1:PORT.")
     try:
@@ -242,6 +219,6 @@ def _opened(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a respons
 
 def _show_keys(socket: Any, keys: str | Path | None) -> None:  # noqa: ANN401 - zmq is loaded late
     if keys is not None:
-        from ioprism.live.keys import client_keys
+        from ioprism.live.access import client_keys
 
         client_keys(Path(keys)).use(socket)

@@ -71,9 +71,9 @@ class SeveralJobsError(UsageError):
         shown = ", ".join(printable(name) for name in names[:3])
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         super().__init__(
-            f"{len(names)} jobs were given ({shown}{more}), but this command takes one.\n"
-            "Hint: give one of them, use --one-job if they are one workflow, or judge all of them "
-            "with `ioprism insights` or `ioprism site add`."
+            f"{len(names)} jobs were given ({shown}{more}), but the question is about one.\n"
+            "Hint: give one of them, use --one-job (one_job=True in Python) for a workflow, "
+            "or judge all of them with `ioprism insights` or `ioprism site add`."
         )
         self.names = tuple(names)
 

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import json
 import math
-import secrets
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
 from threading import Thread
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from ioprism.api import analyse
-from ioprism.connections import GuardedServer
 from ioprism.engine.base import Engine
 from ioprism.errors import IoprismError, OutputError, UsageError
+from ioprism.local_http import HTML, JSON, LOOPBACK, LocalHandler, LocalServer, RefusedError
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
@@ -72,30 +69,10 @@ def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
     }
 
 
-HOST = "127.0.0.1"
-NAMES = (HOST, "localhost")
 MOST_COLUMNS = 4000
-LONGEST_ADDRESS = 4096
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 
 Query = Mapping[str, str]
 Answer = tuple[str, bytes]  # content type and content
-
-
-class RefusedError(Exception):
-    """A request that gets no answer."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
 
 
 class Exploration:
@@ -125,11 +102,11 @@ class Exploration:
 
     def page(self, query: Query) -> Answer:  # noqa: ARG002 - as all answers
         """Return the page."""
-        return "text/html; charset=utf-8", self._page
+        return HTML, self._page
 
     def story(self, query: Query) -> Answer:  # noqa: ARG002 - as all answers
         """Return findings, phases and tables once they are there."""
-        return "application/json", self._story or b"null"
+        return JSON, self._story or b"null"
 
     def tile(self, query: Query) -> Answer:
         """Return the marks of a window as bytes: the length of a header, the header, planes."""
@@ -160,82 +137,32 @@ def _ranks(text: str) -> tuple[int, int] | None:
     return (min(numbers), max(numbers)) if numbers else None
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers requests that know the secret and come from the page itself."""
+class ExploreHandler(LocalHandler):
+    """Answers what the page asks for."""
 
     server: ExploreServer
-    server_version, sys_version = "ioprism", ""
-    protocol_version = "HTTP/1.1"
-    timeout = 60
 
-    def do_GET(self) -> None:
-        """Answer, or refuse."""
-        status = 200
-        try:
-            kind, content = self._answer_request()
-        except RefusedError as refusal:
-            status, kind = refusal.status, "text/plain; charset=utf-8"
-            self.close_connection = True
-            content = refusal.reason.encode("utf-8")
-        except ValueError:  # an address that is none, a number that is none
-            status, kind, content = 400, "text/plain; charset=utf-8", b"malformed request"
-        self._send(status, kind, content)
-
-    def _send(self, status: int, kind: str, content: bytes) -> None:
-        self.send_response(status)
-        for name, value in HEADERS.items():
-            self.send_header(name, value)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        try:
-            self.wfile.write(content)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the page has been closed or moved on
-
-    def _answer_request(self) -> Answer:
-        self._check_sender()
-        parts = urlsplit(self.path)
-        pieces = parts.path.split("/")
-        if len(self.path) > LONGEST_ADDRESS or len(pieces) != 3:
-            raise RefusedError(404, "there is nothing here")
-        if not secrets.compare_digest(pieces[1].encode(), self.server.token.encode()):
-            raise RefusedError(403, "wrong token")
-        self.server.trust(self.connection)
-        answer = self.server.exploration.answers.get(pieces[2])
+    def answer(self, path: str, query: dict[str, str]) -> None:
+        """Send the page, a tile or the story."""
+        answer = self.server.exploration.answers.get(path[1:])
         if answer is None:
             raise RefusedError(404, "there is nothing here")
-        return answer({key: values[0] for key, values in parse_qs(parts.query).items()})
-
-    def _check_sender(self) -> None:
-        """Refuse other names (DNS rebinding) and other pages (cross-site requests)."""
-        allowed = [f"{name}:{self.server.server_port}" for name in NAMES]
-        if self.headers.get_all("Host", []) not in [[name] for name in allowed]:
-            raise RefusedError(403, "wrong host")
-        origin = self.headers.get("Origin")
-        if origin is not None and origin not in [f"http://{name}" for name in allowed]:
-            raise RefusedError(403, "wrong origin")
-        if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
-            raise RefusedError(403, "wrong origin")
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the base's
-        """Say nothing: addresses hold the secret."""
+        self.send_content(*answer(query))
 
 
-class ExploreServer(GuardedServer):
+class ExploreServer(LocalServer):
     """A server for one trace and one user."""
 
     allow_reuse_address = False
 
     def __init__(self, exploration: Exploration, *, port: int) -> None:
         self.exploration = exploration
-        self.token = secrets.token_urlsafe(24)
-        super().__init__((HOST, port), Handler)
+        super().__init__((LOOPBACK, port), ExploreHandler)
 
     @property
     def address(self) -> str:
-        """Where the page is; it holds the secret."""
-        return f"http://{HOST}:{self.server_port}/{self.token}/"
+        """Where the page is; it contains the token."""
+        return f"{self.url}/"
 
 
 @contextmanager

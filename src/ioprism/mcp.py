@@ -18,7 +18,6 @@ from ioprism.errors import IoprismError, MissingPackageError, UsageError
 from ioprism.model.trace import Trace
 from ioprism.reports import to_json
 from ioprism.reports.to_json import insights as insights_json
-from ioprism.reports.to_json import period as period_json
 from ioprism.text import printable
 from ioprism.version import __version__
 
@@ -183,19 +182,19 @@ class Answers:
         trace = self._read(paths)
         return _page(trace, api.phases(trace).to_dict(), offset, limit)
 
-    def rhythm(
+    def period(
         self,
         paths: list[str],
         direction: Literal["read", "write", "both"] = "both",
         offset: int = 0,
         limit: int = PAGE,
     ) -> str:
-        """Whether a job's I/O repeats, how often, how sure that is, and when it is due next."""
-        from ioprism.periodicity.steps import RhythmSettings, job_rhythm
+        """Whether a job's I/O repeats, how often, how certain that is, and when it is due next."""
+        from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 
-        trace, settings = self._read(paths), RhythmSettings(direction=direction)
-        job_rhythms = job_rhythm(trace, LocalEngine(), settings)
-        return _page(trace, period_json.body(job_rhythms, settings.by), offset, limit)
+        trace, settings = self._read(paths), PeriodSettings(direction=direction)
+        answer = job_periodicity(trace, LocalEngine(), settings)
+        return _page(trace, answer.to_dict(settings.by), offset, limit)
 
     def compare(self, before: str, after: str, offset: int = 0, limit: int = PAGE) -> str:
         """What a change did: numbers side by side, findings gone, new and kept."""
@@ -207,7 +206,7 @@ class Answers:
         return api.read(*map(self._folders.allowed_path, paths))
 
 
-TOOLS = ("characterise", "diagnose", "insights", "bottlenecks", "inspect", "phases", "rhythm",
+TOOLS = ("characterise", "diagnose", "insights", "bottlenecks", "inspect", "phases", "period",
          "compare")  # fmt: skip
 
 

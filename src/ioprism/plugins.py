@@ -16,18 +16,16 @@ if TYPE_CHECKING:  # takes as long to load as a small log to judge
 # What a package declares in each group; the how-to on plug-ins has an example of every one.
 GROUPS: Mapping[str, str] = {
     "ioprism.readers": "a class with the methods of `ioprism.formats.registry.Reader`",
-    "ioprism.counter_readers": "for servers' counters: "
-    "`ioprism.servers.counter_formats.registry.CounterReader`",
-    "ioprism.job_readers": "for lists of jobs: "
-    "`ioprism.servers.counter_formats.registry.JobReader`",
+    "ioprism.counter_readers": "for servers' counters: `ioprism.servers.raw_files.CounterReader`",
+    "ioprism.job_readers": "for lists of jobs: `ioprism.servers.raw_files.JobReader`",
     "ioprism.views": "an `ioprism.views.perspectives.codes.TableView`, under the view's name",
     "ioprism.causes": "a function from an `ioprism.diagnosis.observed.Observed` to "
     "an iterator of `ioprism.diagnosis.replay.Proposal`",
     "ioprism.rules": "a sequence of `ioprism.diagnosis.rules.rule.Rule`",
     "ioprism.reports": "a function from an `ioprism.report_steps.Document` to text, "
     "under the ending of the file's name",
-    "ioprism.transports": "a function from an address to an `ioprism.live.source.Source`, under "
-    "the address's scheme",
+    "ioprism.transports": "a function from an address to an `ioprism.live.sources.StreamSource`, "
+    "under the address's scheme",
 }
 
 INFO = (".dist-info", ".egg-info")  # where installed packages say what they declare

@@ -24,8 +24,8 @@ from ioprism.engine.prepared import SharedViews, in_memory
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Verdict
-from ioprism.periodicity.results import Rhythm
-from ioprism.periodicity.rhythm import rhythm
+from ioprism.periodicity.of_signal import signal_periodicity
+from ioprism.periodicity.results import Periodicity
 from ioprism.periodicity.sampling import sample
 from ioprism.phase_detection.find import Phases, phases
 from ioprism.settings import Thresholds
@@ -46,7 +46,7 @@ class Document:
     not_checked: tuple[NotChecked, ...]
     phases: Phases | None
     bottlenecks: Bottlenecks | None
-    rhythm: Rhythm | None
+    periodicity: Periodicity | None
     timeline: Timeline
     by_file: pl.DataFrame  # see analyses/breakdown.py
     by_rank: pl.DataFrame
@@ -99,12 +99,12 @@ def document_of(
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
     insights = judge_job(evidence, held, engine)
-    rhythmic = _rhythm(held, engine)
+    periodicity = _periodicity(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
     findings = rank_all(
         insights.findings,
         bottlenecks,
-        rhythmic,
+        periodicity,
         floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
     )
     return Document(
@@ -115,7 +115,7 @@ def document_of(
         slowest=insights.slowest,
         phases=_attempt(lambda: _phases(held, engine, evidence), []),
         bottlenecks=bottlenecks,
-        rhythm=rhythmic,
+        periodicity=periodicity,
         timeline=timeline(held, engine, most=chosen.most_marks),
         by_file=by_file(held, engine),
         by_rank=by_rank(held, engine),
@@ -127,19 +127,21 @@ def document_of(
     )
 
 
-def _rhythm(trace: Trace, engine: Engine) -> Rhythm | None:
-    """The rhythm of all I/O, or of one direction where only that has one."""
-    first: Rhythm | None = None
+def _periodicity(trace: Trace, engine: Engine) -> Periodicity | None:
+    """The periodicity of all I/O, or of one direction where only that has one."""
+    first: Periodicity | None = None
     for direction in ("both", "write", "read"):
-        answer = _attempt(partial(_rhythm_of, trace, engine, direction), [])
+        answer = _attempt(partial(_periodicity_of, trace, engine, direction), [])
         if answer is not None and answer.period is not None:
             return answer
         first = first or answer
     return first
 
 
-def _rhythm_of(trace: Trace, engine: Engine, direction: str) -> Rhythm:
-    return rhythm(sample(bandwidth(trace, engine, direction=direction)), direction=direction)
+def _periodicity_of(trace: Trace, engine: Engine, direction: str) -> Periodicity:
+    return signal_periodicity(
+        sample(bandwidth(trace, engine, direction=direction)), direction=direction
+    )
 
 
 def _negligible(trace: Trace, limits: Thresholds) -> float:

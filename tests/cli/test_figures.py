@@ -287,10 +287,10 @@ def test_figures_of_a_period_have_labels_and_units(tmp_path: Path, name: str) ->
     assert set(PERIOD[name]) <= set(shown)
 
 
-def test_a_rhythm_is_drawn_in_python_as_by_the_command(tmp_path: Path) -> None:
+def test_a_period_is_drawn_in_python_as_by_the_command(tmp_path: Path) -> None:
     target = drawn("period", LOG, "--figure", "signal", target=tmp_path / "x.svg")
 
-    figure = ioprism.figure(ioprism.rhythm(ioprism.read(LOG)), "signal")
+    figure = ioprism.figure(ioprism.period(ioprism.read(LOG)), "signal")
 
     assert figure.to_bytes(".svg") == target.read_bytes()
 

@@ -1,4 +1,4 @@
-"""``ioprism period`` finds known rhythms and answers bad questions with one message."""
+"""``ioprism period`` finds known periods and answers bad questions with one message."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_components_and_fit(bursts: Path) -> None:
 @pytest.mark.parametrize(
     "method", ["dft", "autocorrelation", "harmonic", "phases", "stft", "wavelet"]
 )
-def test_every_method_finds_a_plain_rhythm(bursts: Path, method: str) -> None:
+def test_every_method_finds_a_plain_periodicity(bursts: Path, method: str) -> None:
     assert answer(bursts, "--method", method)["period"]["seconds"] == pytest.approx(10.0, rel=0.05)
 
 
@@ -78,7 +78,7 @@ def test_a_filter_and_a_range_of_time(bursts: Path) -> None:
     assert said["period"]["seconds"] == pytest.approx(10.0, rel=0.03)
 
 
-def test_the_rhythm_by_rank() -> None:
+def test_the_periodicity_by_rank() -> None:
     said = answer(LOG, "--by", "rank")
 
     assert said["by"] == "rank"
@@ -86,7 +86,7 @@ def test_the_rhythm_by_rank() -> None:
     assert sum(part["bytes"] for part in said["parts"]) == pytest.approx(1_610_612_736)
 
 
-def test_a_job_that_only_writes_has_the_rhythm_of_its_writes(tmp_path: Path) -> None:
+def test_a_job_that_only_writes_has_the_periodicity_of_its_writes(tmp_path: Path) -> None:
     starts = [10.0 * i for i in range(10)]
     arrays = {"b_rank_avr": [1e9] * 10, "t_rank_s": starts, "t_rank_e": [t + 2 for t in starts]}
     path = tmp_path / "writes.json"
@@ -124,8 +124,8 @@ def test_what_a_person_reads(bursts: Path) -> None:
         (["--frequency", "nan"], 2, "'nan' is not a positive number"),
         (["--frequency", "0"], 2, "Hint: leave the option out to have it chosen."),
         (["--frequency", "1e12"], 2, "more than"),
-        (["--start", "500"], 2, "no signal between"),
-        (["--filter", "sharp:1"], 2, "no filter"),
+        (["--start", "500"], 2, "nothing between"),
+        (["--filter", "sharp:1"], 2, "unknown filter"),
         (["--filter", "lowpass:0"], 2, "Hint: frequencies are above 0"),
         (["--components", "1000", "--fit"], 2, "Hint: use --components"),
         (["--metric", "cpu"], 2, "0 series are called 'cpu'"),

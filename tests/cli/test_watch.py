@@ -59,7 +59,7 @@ def test_a_replay_that_nobody_hears_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     result = CliRunner().invoke(main, ["replay", str(LOG), "--zmq", "tcp://127.0.0.1:9"])
 
     assert result.exit_code == 1
-    assert "nobody receives messages" in result.stderr and "Hint: start" in result.stderr
+    assert "no service receives messages" in result.stderr and "Hint: start" in result.stderr
 
 
 def test_what_other_machines_can_reach_is_said() -> None:

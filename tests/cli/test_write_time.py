@@ -137,6 +137,9 @@ def test_tune_ranks_and_advises(trained: Path) -> None:
     assert seconds == sorted(seconds)
     assert found["checkpoint"]["young_interval"] > found["checkpoint"]["daly_interval"]
     assert "How often to write" in shown.output
+    assert "s_r    nodes behind the busiest I/O router" in shown.output
+    rows = shown.output.partition("fastest first\n")[2].partition("\n\n")[0].splitlines()[1:]
+    assert len({tuple(row.split()) for row in rows}) == len(rows) == 10
     fewer = next(choice for choice in found["choices"] if choice["data_moves"])
     assert {hint["middleware"] for hint in fewer["hints"]} >= {"MPI-IO", "ADIOS2"}
 

@@ -22,7 +22,7 @@ from ioprism import (
     read,
 )
 from ioprism.engine import local
-from ioprism.views.calls.totals import RequestSizes, Totals
+from ioprism.views.calls.totals import ExactSizes, RequestSizes, Totals
 from ioprism.views.perspectives import main_view
 from ioprism.views.perspectives.main_view import MainView
 from tests.conftest import TEST_DATA
@@ -33,6 +33,7 @@ VIEWS: tuple[View, ...] = (
     Totals(("file",)),
     Totals(("layer", "operation", "file")),
     RequestSizes(("layer", "operation")),
+    ExactSizes(),
 )
 
 

@@ -24,10 +24,9 @@ from ioprism.cli import main
 from ioprism.formats.budget import BASE, PER_BYTE, VARIABLE, allowance
 from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.model.samples import parse_node_list
-from ioprism.servers.counter_formats.registry import read_jobs
-from ioprism.servers.job_formats.hostlist import HostlistError, expand_hosts
-from ioprism.servers.job_formats.server_map import read_server_map
-from ioprism.write_time.sample_formats.runs import read_runs
+from ioprism.servers.formats.records import HostlistError, expand_hosts, read_server_map
+from ioprism.servers.raw_files import read_jobs
+from ioprism.write_time.run_files import read_runs
 from tests.conftest import TEST_DATA
 from tests.fuzz_hostile import darshan_bomb
 

@@ -16,10 +16,10 @@ from ioprism.formats.registry import read_trace
 from ioprism.formats.signals.described_text import read_described_text
 from ioprism.formats.strace.lines import Calls
 from ioprism.model.counters import ReadingOptions, Tally
-from ioprism.servers.counter_formats.lustre import LustreReader
-from ioprism.servers.job_formats.loadleveler import LoadLevelerReader
-from ioprism.servers.job_formats.server_map import read_server_map
-from ioprism.write_time.sample_formats.runs import read_runs
+from ioprism.servers.formats.lustre import LustreReader
+from ioprism.servers.formats.records import read_server_map
+from ioprism.servers.formats.schedulers import LoadLevelerReader
+from ioprism.write_time.run_files import read_runs
 
 MANY = 100_000
 SOON = 20.0  # seconds; looking at every blank again for each of the others takes minutes

@@ -20,12 +20,11 @@ from ioprism import ServiceError, UsageError, client
 from ioprism.cli import main
 from ioprism.formats.signals.messages import MOST_NAME
 from ioprism.live import state
-from ioprism.live.intake import Intake, Message
-from ioprism.live.jobs import Jobs
-from ioprism.live.keys import ClientKeys, client_keys, make_keys, read_token, server_keys
+from ioprism.live.access import ClientKeys, client_keys, make_keys, read_token, server_keys
+from ioprism.live.intake import Intake, Jobs, Message
 from ioprism.live.metrics import Counts
 from ioprism.live.watch import TRY_AGAIN, Watch, WatchSettings
-from ioprism.periodicity.online.tracker import Settings
+from ioprism.periodicity.online.tracker import TrackerSettings
 from tests.live.running import FREE, Running, burst, counting, in_background, running, sender
 
 
@@ -192,7 +191,7 @@ def test_what_is_saved_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 def jobs_of(*, most: int, of_sender: int, still_sends: float = 60.0) -> Jobs:
     return Jobs(
-        settings=Settings(),
+        settings=TrackerSettings(),
         counts=Counts(),
         most=most,
         expire=600.0,
@@ -245,7 +244,7 @@ def test_a_name_that_is_too_long_is_refused_and_counted() -> None:
     intake.receive([Message("x" * (MOST_NAME + 1), burst(0.0))], arrived=0.0)
     intake.receive([Message("job", burst(0.0, job="y" * 100_000))], arrived=0.0)
 
-    assert (counts.refused, counts.dropped, len(jobs)) == (2, 2, 0)
+    assert (counts.refused, counts.dropped_records, len(jobs)) == (2, 2, 0)
 
 
 def test_a_full_disk_does_not_end_the_service(

@@ -1,4 +1,4 @@
-"""What `ioprism watch` says about jobs whose rhythm is known, all over a real socket."""
+"""What `ioprism watch` says about jobs whose period is known, all over a real socket."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 import ioprism
 from benchmarks.synthetic import Burst, Requests, Workload, synthesise
-from ioprism.live.replay import messages, requests
+from ioprism.live.replay import requests_of_trace, stream_messages
 from tests.conftest import TEST_DATA
 from tests.live.running import FREE, PATIENCE, burst, counting, running, sender
 
@@ -31,7 +31,7 @@ SMALL_READS = (
 )
 
 
-def answered(stream: Iterator[tuple[float, bytes]], *options: object) -> Said:
+def replayed_answers(stream: Iterator[tuple[float, bytes]], *options: object) -> Said:
     """What watch says after each message, however busy the machine: the next waits for it."""
     with running("--zmq", FREE, *options) as service, sender(service.place("messages")) as send:
         said = []
@@ -43,8 +43,8 @@ def answered(stream: Iterator[tuple[float, bytes]], *options: object) -> Said:
 
 def replayed(trace: Path, *, direction: str) -> Said:
     """What watch says about the messages that `ioprism replay` makes of a trace."""
-    done = requests(ioprism.read(trace), direction=direction)
-    return answered(messages(done, batch=BATCH, job="job"), "--direction", direction)
+    done = requests_of_trace(ioprism.read(trace), direction=direction)
+    return replayed_answers(stream_messages(done, batch=BATCH, job="job"), "--direction", direction)
 
 
 def is_right_and_stays(
@@ -98,7 +98,7 @@ def test_after_a_few_periods_a_real_job_is_known(
 
 
 @pytest.mark.corpus
-def test_writes_with_hardly_a_pause_are_not_given_a_wrong_rhythm(shared_data: Path) -> None:
+def test_writes_with_hardly_a_pause_are_not_given_a_wrong_periodicity(shared_data: Path) -> None:
     """They look like a serial stream, whose evenness proves nothing: silence is right."""
     said = replayed(shared_data / "tmio" / "8.jsonl", direction="write")
     told = [one["period"]["seconds"] for one in said if one["period"] is not None]
@@ -121,8 +121,10 @@ def test_after_five_periods_a_synthetic_job_is_known(period: float, jitter: floa
     )
     made = synthesise(Workload(ranks=4, bursts=(written,), seed=3))
     (truth,) = made.truth.repetitions
-    stream = messages(requests(made.trace, direction="write"), batch=period / 20, job="job")
-    said = answered(stream)
+    stream = stream_messages(
+        requests_of_trace(made.trace, direction="write"), batch=period / 20, job="job"
+    )
+    said = replayed_answers(stream)
 
     assert is_right_and_stays(said, period=period, starts=truth.starts, length=0.2 * period)
     assert median_error(said, period=period, starts=truth.starts) < 0.1
@@ -141,7 +143,7 @@ def test_the_command_sends_a_whole_trace() -> None:
     assert last["period"]["seconds"] == pytest.approx(5.0, rel=0.05)
 
 
-def test_a_change_of_rhythm_is_announced_within_four_of_its_periods() -> None:
+def test_a_change_of_periodicity_is_announced_within_four_of_its_periods() -> None:
     slow = 5.0 + 20.0 * np.arange(9)
     fast = slow[-1] + 20.0 + 4.0 * np.arange(14)
     again = fast[-1] + 4.0 + 20.0 * np.arange(6)
@@ -173,7 +175,7 @@ def noise(rng: np.random.Generator) -> Iterator[dict[str, list[float]]]:
 
 
 def steady(_: np.random.Generator) -> Iterator[dict[str, list[float]]]:
-    """A rhythm, to see that one would be announced."""
+    """A period, to see that one would be announced."""
     for start in (20.0 * np.arange(30)).tolist():
         yield {"b": [1e9], "ts": [start], "te": [start + 4.0]}
 

@@ -66,7 +66,7 @@ def test_a_job_put_off_is_answered_in_the_next_interval_too() -> None:
         assert job is not None
         if answer.prediction.final:
             return
-        moments[job.name].append(job.answered)
+        moments[job.name].append(job.answered_at)
 
     service.listeners.append(note)
     for number in range(60):

@@ -1,4 +1,4 @@
-"""Idle, slow and many connections keep nobody from the answers of a service."""
+"""Idle, slow and many connections do not block the answers of a service."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
@@ -21,8 +20,8 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from ioprism import connections
-from ioprism.connections import MOST_UNPROVEN_OF_PEER, GuardedServer
+from ioprism import local_http
+from ioprism.local_http import MAX_UNPROVEN_OF_PEER, LocalHandler, LocalServer
 from tests.conftest import TEST_DATA
 from tests.live.running import FREE, PATIENCE, running
 
@@ -63,7 +62,7 @@ def _watch(address: Callable[[str], None]) -> None:
     with running("--zmq", FREE, "--http", 0) as service:
         address(f"{service.place('page')}/health")
         process = psutil.Process(service.process.pid)
-        assert process.num_threads() < 2 * MOST_UNPROVEN_OF_PEER
+        assert process.num_threads() < 2 * MAX_UNPROVEN_OF_PEER
 
 
 def _explore(address: Callable[[str], None]) -> None:
@@ -78,7 +77,7 @@ def _explore(address: Callable[[str], None]) -> None:
 
 
 @pytest.mark.parametrize("service", [_watch, _explore])
-def test_a_thousand_idle_connections_keep_nobody_out(
+def test_a_thousand_idle_connections_block_no_answer(
     service: Callable[[Callable[[str], None]], None],
 ) -> None:
     def ask(address: str) -> None:
@@ -90,30 +89,23 @@ def test_a_thousand_idle_connections_keep_nobody_out(
     service(ask)
 
 
-class Handler(BaseHTTPRequestHandler):
-    server: GuardedServer
-    protocol_version = "HTTP/1.1"
+class EmptyHandler(LocalHandler):
+    same_origin_only = False
 
-    def do_GET(self) -> None:
-        self.server.trust(self.connection)
-        self.send_response(200)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def answer(self, path: str, query: dict[str, str]) -> None:  # noqa: ARG002
+        self.send_content("text/plain", b"")
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuardedServer]:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 1.0)
-    with GuardedServer(("127.0.0.1", 0), Handler) as made:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalServer]:
+    monkeypatch.setattr(local_http, "HEAD_SECONDS", 1.0)
+    with LocalServer(("127.0.0.1", 0), EmptyHandler) as made:
         Thread(target=made.serve_forever, args=(0.1,), daemon=True).start()
         yield made
         made.shutdown()
 
 
-def test_a_request_that_comes_byte_by_byte_is_cut_off(server: GuardedServer) -> None:
+def test_a_request_that_comes_byte_by_byte_is_cut_off(server: LocalServer) -> None:
     begun = time.monotonic()
     address = ("127.0.0.1", server.server_port)
     with socket.create_connection(address, timeout=10.0) as slow, pytest.raises(OSError):
@@ -123,13 +115,13 @@ def test_a_request_that_comes_byte_by_byte_is_cut_off(server: GuardedServer) -> 
     assert time.monotonic() - begun < 5.0
 
 
-def test_a_connection_with_the_token_outlives_those_without(server: GuardedServer) -> None:
+def test_a_connection_with_the_token_outlives_those_without(server: LocalServer) -> None:
     known = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
-    known.request("GET", "/")
+    known.request("GET", f"/{server.token}/")
     known.getresponse().read()
-    with idle_connections(server.server_port, 3 * MOST_UNPROVEN_OF_PEER):
+    with idle_connections(server.server_port, 3 * MAX_UNPROVEN_OF_PEER):
         time.sleep(2.0)  # longer than an unproven one may take
-        known.request("GET", "/")
+        known.request("GET", f"/{server.token}/")
 
         assert known.getresponse().status == 200
     known.close()

@@ -16,7 +16,7 @@ import pytest
 
 from ioprism import BrokenTraceError
 from ioprism.live.intake import Message
-from ioprism.live.state import Journal, load, recorded
+from ioprism.live.state import Journal, load, read_journal
 from ioprism.live.watch import Watch, WatchSettings
 from tests.live.running import FREE, PATIENCE, Running, burst, counting, running, sender
 from tests.live.test_follow import line
@@ -134,7 +134,7 @@ def test_a_record_cut_off_by_a_crash_ends_the_journal(tmp_path: Path) -> None:
     whole = (tmp_path / "journal").read_bytes()
     (tmp_path / "journal").write_bytes(whole[:-1])
     left_out: list[int] = []
-    found = list(recorded(tmp_path / "journal", left_out.append))
+    found = list(read_journal(tmp_path / "journal", left_out.append))
 
     assert found == [("job", burst(0.0)), ("job", burst(10.0))]
     assert left_out == [len(whole) // 3 - 1]

@@ -7,17 +7,16 @@ import time
 import numpy as np
 import pytest
 
-from ioprism.live.intake import Intake, Message
-from ioprism.live.jobs import Jobs
+from ioprism.live.intake import Intake, Jobs, Message
 from ioprism.live.metrics import Counts, Latency
-from ioprism.periodicity.online.tracker import Settings
+from ioprism.periodicity.online.tracker import TrackerSettings
 from tests.formats.signals.test_flat_map import backwards
 from tests.live.running import burst
 
 
 def intake(*, largest: int = 10_000) -> tuple[Intake, Jobs]:
     counts = Counts()
-    jobs = Jobs(settings=Settings(), counts=counts, most=10, expire=60.0)
+    jobs = Jobs(settings=TrackerSettings(), counts=counts, most=10, expire=60.0)
     return Intake(jobs, counts, direction="both", largest=largest), jobs
 
 

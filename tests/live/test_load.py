@@ -12,8 +12,8 @@ import psutil
 import pytest
 import zmq
 
-from ioprism.live import pull
-from ioprism.live.pull import PullSource
+from ioprism.live import sources
+from ioprism.live.sources import PullSource
 from ioprism.live.watch import Watch, WatchSettings
 from tests.live.running import FREE, PATIENCE, Running, burst, counting, running, sender
 
@@ -107,9 +107,9 @@ def test_messages_that_never_end_wait_no_longer_than_a_queue_of_them(
 ) -> None:
     context, service = zmq.Context(), Watch(WatchSettings())
     source = PullSource(context, FREE, job="job", largest=2**20)
-    monkeypatch.setattr(pull, "QUEUE", 20)
-    monkeypatch.setattr(pull, "AT_ONCE", 11)
-    monkeypatch.setattr(pull, "PATIENCE", PATIENCE)
+    monkeypatch.setattr(sources, "QUEUE", 20)
+    monkeypatch.setattr(sources, "AT_ONCE", 11)
+    monkeypatch.setattr(sources, "PATIENCE", PATIENCE)
     source.close()
     source.socket = Endless()
     source.empty_at -= 1000.0

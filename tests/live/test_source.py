@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from ioprism import UsageError
 from ioprism.cli import main
-from ioprism.live import source
+from ioprism.live import sources
 from ioprism.live.intake import Intake, Message
-from ioprism.live.source import Source, open_source
+from ioprism.live.sources import StreamSource, open_source
 from ioprism.live.state import Journal
 
 PERIOD, PHASES = 10.0, 12
@@ -50,9 +50,9 @@ class Radio:
 
 
 def test_a_plug_in_opens_the_addresses_of_its_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "declared", lambda group: [_Declared()])  # noqa: ARG005
+    monkeypatch.setattr(sources, "declared", lambda group: [_Declared()])  # noqa: ARG005
 
-    opened: Source = open_source("radio://channel", {})
+    opened: StreamSource = open_source("radio://channel", {})
 
     assert isinstance(opened, Radio) and opened.address == "radio://channel"
 
@@ -65,12 +65,12 @@ class _Declared:
 
 
 def test_watch_predicts_from_any_transport(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "declared", lambda group: [_Declared()])  # noqa: ARG005
+    monkeypatch.setattr(sources, "declared", lambda group: [_Declared()])  # noqa: ARG005
     command = ["watch", "--source", "radio://channel", "--json-lines", "--exit-when-idle", "0.5"]
-    answered = CliRunner().invoke(main, command)
-    periods = [json.loads(line)["period"] for line in answered.stdout.splitlines()]
+    result = CliRunner().invoke(main, command)
+    periods = [json.loads(line)["period"] for line in result.stdout.splitlines()]
 
-    assert answered.exit_code == 0
+    assert result.exit_code == 0
     assert periods[-1]["seconds"] == pytest.approx(PERIOD, rel=0.05)
 
 
@@ -78,10 +78,10 @@ def test_a_file_is_a_source_like_any_other(tmp_path: Path) -> None:
     grown = tmp_path / "run.jsonl"
     grown.write_bytes(b"".join(raw + b"\n" for raw in Radio("x")._left))
     command = ["watch", "--source", f"file://{grown}", "--json-lines", "--exit-when-idle", "0.5"]
-    answered = CliRunner().invoke(main, command)
+    result = CliRunner().invoke(main, command)
 
-    assert answered.exit_code == 0
-    assert json.loads(answered.stdout.splitlines()[-1])["period"]["seconds"] == pytest.approx(
+    assert result.exit_code == 0
+    assert json.loads(result.stdout.splitlines()[-1])["period"]["seconds"] == pytest.approx(
         PERIOD, rel=0.05
     )
 

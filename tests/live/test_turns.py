@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ioprism import ServiceError, client
-from ioprism.live.http import Server
-from ioprism.live.turns import FORGOTTEN, Turns
+from ioprism.live.http import WatchServer
 from ioprism.live.watch import Watch, WatchSettings
+from ioprism.scheduling.policies import FORGOTTEN, Turns
 
 
 def test_jobs_of_one_magnitude_take_turns() -> None:
@@ -43,7 +43,7 @@ def test_a_job_that_no_longer_asks_is_forgotten() -> None:
 
 def test_clients_ask_over_http() -> None:
     watch = Watch(WatchSettings())
-    server = Server(watch, "127.0.0.1", 0)
+    server = WatchServer(watch, "127.0.0.1", 0)
     try:
         first = client.schedule(server.url, job="a", wants=True)
         second = client.schedule(server.url, job="b", wants=True)

@@ -20,8 +20,8 @@ import zmq
 
 from ioprism import ServiceError, client
 from ioprism.live import http
-from ioprism.live.addresses import LOOPBACK
 from ioprism.live.watch import Watch, WatchSettings
+from ioprism.local_http import LOOPBACK
 from tests.live.running import (
     FREE,
     PATIENCE,
@@ -70,7 +70,7 @@ def test_a_sender_that_dies_disturbs_no_other() -> None:
         service.until(lambda one: one["period"] is not None)
 
 
-def test_jobs_have_their_own_rhythm_and_are_forgotten_after_silence() -> None:
+def test_jobs_have_their_own_periodicity_and_are_forgotten_after_silence() -> None:
     options = ("--zmq", FREE, "--http", 0, "--expire", 1)
     with running(*options) as service, sender(service.place("messages")) as send:
         for number in range(8):
@@ -163,7 +163,7 @@ def test_an_application_reports_and_hears_over_http() -> None:
 def test_signs_of_life_are_silence_to_a_listener(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "KEEP_ALIVE", 0.05)
     watch = Watch(WatchSettings())
-    server = http.Server(watch, LOOPBACK, 0)
+    server = http.WatchServer(watch, LOOPBACK, 0)
     began = time.monotonic()
     heard = list(client.subscribe(server.url, timeout=0.5))
     server.close()

@@ -1,4 +1,4 @@
-"""Signals built by formula, with known rhythm or none."""
+"""Signals built by formula, with known period or none."""
 
 from __future__ import annotations
 

@@ -9,12 +9,12 @@ import pytest
 
 from ioprism import Signal
 from ioprism.model.signal import FloatArray
-from ioprism.periodicity import auto
 from ioprism.periodicity.chance import log_regular, probability
+from ioprism.periodicity.detect import find_by_phases_or_spectrum
 
 
 def chance(signal: Signal) -> float:
-    found = auto.find_period(signal)
+    found = find_by_phases_or_spectrum(signal)
     return 1.0 if found is None else found.false_alarm_probability
 
 

@@ -1,12 +1,12 @@
-"""A change of rhythm is found at once, one odd phase is none."""
+"""A change of period is found at once, one odd phase is none."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ioprism.periodicity.online.change import change_point, relative_difference
-from ioprism.periodicity.online.probabilities import frequency_ranges
+from ioprism.periodicity.online.expectation import frequency_ranges
+from ioprism.periodicity.online.looks import change_point, relative_difference
 
 
 def starts_at(*distances: float) -> np.ndarray:

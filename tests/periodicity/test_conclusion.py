@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.period_families import NOT_PERIODIC, PERIODIC, Stream, draw
 from benchmarks.periodicity_families import answer, batches
-from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, Stream, draw
-from ioprism.periodicity.online.history import MOST_REQUESTS, READ, WRITE
-from ioprism.periodicity.online.tracker import Settings, Tracker
+from ioprism.periodicity.online.stream_buffers import MAX_REQUESTS, READ, WRITE
+from ioprism.periodicity.online.tracker import Tracker, TrackerSettings
 from ioprism.periodicity.results import Period
 
-FAMILIES = {**WITH_RHYTHM, **WITHOUT_RHYTHM}
+FAMILIES = {**PERIODIC, **NOT_PERIODIC}
 
 
 def concluded(stream: Stream) -> Period | None:
@@ -19,8 +19,8 @@ def concluded(stream: Stream) -> Period | None:
     for pieces in batches(stream):
         tracker.add(stream.start[pieces], stream.end[pieces], stream.amount[pieces])
         tracker.predict()
-    told = tracker.conclude()
-    return None if told is None else told.period
+    answer = tracker.conclude()
+    return None if answer is None else answer.period
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES)[::4])
@@ -42,19 +42,22 @@ def test_writes_answer_live_as_offline_where_they_explain_more() -> None:
     for number in range(12):
         start = np.array([15.0 + 10.0 * number])
         tracker.add(start, start + 1.0, np.array([1e8]), np.array([WRITE], np.int8))
-    told = tracker.conclude()
+    answer = tracker.conclude()
 
-    assert told is not None and told.final
-    assert told.direction == "write"
-    assert told.period is not None
-    assert told.period.seconds == pytest.approx(10.0, rel=0.01)
+    assert answer is not None and answer.final
+    assert answer.direction == "write"
+    assert answer.period is not None
+    assert answer.period.seconds == pytest.approx(10.0, rel=0.01)
 
 
 def test_a_saved_tracker_concludes_as_it_would_have() -> None:
-    stream = draw(WITH_RHYTHM["clocked"], 2)
+    stream = draw(PERIODIC["clocked"], 2)
     tracker = Tracker()
     tracker.add(stream.start, stream.end, stream.amount)
-    before, again = tracker.conclude(), Tracker.restored(tracker.state(), Settings()).conclude()
+    before, again = (
+        tracker.conclude(),
+        Tracker.from_state(tracker.state(), TrackerSettings()).conclude(),
+    )
 
     assert before is not None and again is not None
     assert before.period is not None and again.period is not None
@@ -65,8 +68,8 @@ def test_a_job_with_too_many_requests_is_judged_by_its_bins() -> None:
     starts = np.sort(np.concatenate([10.0 * np.arange(40) + 1e-3 * n for n in range(500)]))
     tracker = Tracker()
     tracker.add(starts, starts + 1e-3, np.full(len(starts), 1e6))
-    told = tracker.conclude()
+    answer = tracker.conclude()
 
-    assert len(starts) > MOST_REQUESTS and not tracker.history.complete
-    assert told is not None and told.period is not None
-    assert told.period.seconds == pytest.approx(10.0, rel=0.01)
+    assert len(starts) > MAX_REQUESTS and not tracker.history.complete
+    assert answer is not None and answer.period is not None
+    assert answer.period.seconds == pytest.approx(10.0, rel=0.01)

@@ -1,4 +1,4 @@
-"""A few phases within a longer job are a rhythm only where the job's phases show them."""
+"""A few phases within a longer job are a periodicity only where the job's phases show them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 
 from ioprism import LocalEngine, Period, Signal, read
 from ioprism.periodicity.detect import Options, detect
-from ioprism.periodicity.onsets.confirmation import beginning_with
-from ioprism.periodicity.steps import RhythmSettings, job_rhythm
+from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
+from ioprism.periodicity.onsets.phase_checks import count_common_starts
 
 BIN = 0.4  # seconds
 EPOCHS = (48, 67, 86, 105, 124)  # bins in which reading begins
@@ -40,7 +40,7 @@ def test_phases_of_the_job_confirm_a_few_phases() -> None:
     assert found.seconds == pytest.approx(19 * BIN, rel=0.01)
 
 
-def test_a_few_phases_that_the_job_shows_as_one_are_no_rhythm() -> None:
+def test_a_few_phases_that_the_job_shows_as_one_are_no_periodicity() -> None:
     hidden = heat_map([40 + one for one in EPOCHS], small_reads=(0, 44))
 
     assert detect(hidden, options=Options(confirm=False)) is not None
@@ -48,11 +48,11 @@ def test_a_few_phases_that_the_job_shows_as_one_are_no_rhythm() -> None:
 
 
 @pytest.mark.corpus
-def test_epochs_of_training_logs_are_a_rhythm_only_where_phases_show_them(
+def test_epochs_of_training_logs_are_a_periodicity_only_where_phases_show_them(
     shared_data: Path,
 ) -> None:
     logs = sorted((shared_data / "darshan/public/darshan-logs/dlio_logs").rglob("*.darshan"))
-    found = [job_rhythm(read(log), LocalEngine(), RhythmSettings()).whole for log in logs]
+    found = [job_periodicity(read(log), LocalEngine(), PeriodSettings()).whole for log in logs]
     periods = [one.period for one in found if one.period is not None]
 
     assert len(logs) == 24
@@ -69,6 +69,6 @@ def test_many_phases_are_compared_with_those_of_the_job_in_no_time() -> None:
         phases=tuple((start, start + 1.0) for start in beats.tolist()),
     )
 
-    assert beginning_with(period, beats + 1.0) == len(beats)
-    assert beginning_with(period, beats + 2.0) == 0
-    assert beginning_with(period, beats[:1] + 4.0) == 0
+    assert count_common_starts(period, beats + 1.0) == len(beats)
+    assert count_common_starts(period, beats + 2.0) == 0
+    assert count_common_starts(period, beats[:1] + 4.0) == 0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism import Signal, UsageError
+from ioprism import Signal, UsageError, period
 from ioprism.model.signal import FloatArray
 from ioprism.periodicity.describe import (
     components,
@@ -18,10 +18,10 @@ from ioprism.periodicity.describe import (
     predict_next_phase,
     synthesise,
 )
-from ioprism.periodicity.detect import Options, detect, period
-from ioprism.periodicity.rhythm import rhythm
+from ioprism.periodicity.detect import Options, detect
+from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample, step_function
-from ioprism.periodicity.spectral.fit import fit, mean_square_error
+from ioprism.periodicity.spectral.fit import fit_waves, mean_square_error
 
 
 def ten_waves(seed: int = 1) -> Signal:
@@ -60,7 +60,7 @@ def test_no_components_are_refused() -> None:
 def test_fitting_lowers_the_error_by_a_third_or_more() -> None:
     signal = ten_waves()
 
-    found = fit(signal, count=10)
+    found = fit_waves(signal, count=10)
 
     assert len(found.components) == 11
     assert found.mse_after <= 0.7 * found.mse_before
@@ -73,7 +73,7 @@ def test_more_waves_than_can_be_fitted_in_a_minute_are_refused() -> None:
     with pytest.raises(
         UsageError, match=r"1000 waves .* 131072 samples.\nHint: use --components 45"
     ):
-        fit(signal, count=1000)
+        fit_waves(signal, count=1000)
 
 
 @settings(max_examples=20, deadline=None)
@@ -82,13 +82,13 @@ def test_fitting_never_raises_the_error(seed: int, count: int, samples: int) -> 
     rng = np.random.default_rng(seed)
     signal = Signal(5.0, 0.5, np.cumsum(rng.standard_normal(samples)) * 1e8)
 
-    found = fit(signal, count=count)
+    found = fit_waves(signal, count=count)
 
     assert found.mse_after <= found.mse_before
 
 
 def test_more_waves_than_samples_can_tell_apart_are_fitted_as_far_as_they_go() -> None:
-    found = fit(Signal(0.0, 1.0, np.repeat([1.0, 0.0], [5, 3])), count=3)
+    found = fit_waves(Signal(0.0, 1.0, np.repeat([1.0, 0.0], [5, 3])), count=3)
 
     assert found.mse_after <= found.mse_before
 
@@ -108,7 +108,7 @@ def test_a_burst_has_width_duty_cycle_and_bytes(burst_signal: Callable[..., Sign
 def test_the_next_phase_is_one_period_after_the_last(burst_signal: Callable[..., Signal]) -> None:
     signal = burst_signal(count=10, lead=5.0, tail=5.0)
 
-    found = rhythm(signal, components=3, fit=True)
+    found = signal_periodicity(signal, components=3, fit=True)
 
     assert found.next_phase is not None
     assert found.next_phase.start == pytest.approx(205.0, abs=0.2)
@@ -117,7 +117,7 @@ def test_the_next_phase_is_one_period_after_the_last(burst_signal: Callable[...,
     assert len(found.components) == 4
 
 
-def test_a_rhythm_that_stopped_has_no_next_phase(burst_signal: Callable[..., Signal]) -> None:
+def test_a_periodicity_that_stopped_has_no_next_phase(burst_signal: Callable[..., Signal]) -> None:
     signal = burst_signal(tail=200.0)
     period = detect(signal)
 
@@ -129,7 +129,7 @@ def test_a_smooth_wave_has_bursts_and_a_next_phase_too() -> None:
     times = (np.arange(1000) + 0.5) / 10.0
     signal = Signal(0.0, 0.1, 10.0 + 5.0 * np.cos(2 * np.pi * times / 10.0))
 
-    found = rhythm(signal, options=Options(method="harmonic"))
+    found = signal_periodicity(signal, options=Options(method="harmonic"))
 
     assert found.burst is not None
     assert found.burst.duty_cycle == pytest.approx(0.5, abs=0.05)

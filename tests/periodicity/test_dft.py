@@ -7,8 +7,7 @@ import pytest
 
 from ioprism import Signal, UsageError
 from ioprism.model.signal import FloatArray
-from ioprism.periodicity.spectral.dft import candidates, dominant, find_period, stand_out
-from ioprism.periodicity.spectral.outliers import OUTLIERS
+from ioprism.periodicity.spectral.dft import OUTLIERS, candidates, dominant, find_period, stand_out
 
 BINS = 400
 FREQUENCIES = np.arange(1, BINS + 1) / 100.0

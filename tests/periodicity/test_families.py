@@ -1,4 +1,4 @@
-"""Streams with a rhythm are answered right, streams without one hardly ever called periodic.
+"""Streams with a period are answered right, streams without one hardly ever called periodic.
 
 A small version of the benchmark `periodicity_families`.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.period_families import NOT_PERIODIC, PERIODIC, draw
 from benchmarks.periodicity_families import answer, followed
-from benchmarks.rhythm_families import WITH_RHYTHM, WITHOUT_RHYTHM, draw
 from ioprism.periodicity.chance import log_ever_even, log_regular, probability
 
 EACH = 10
@@ -17,17 +17,17 @@ EACH = 10
 SLOTTED = ("random_multiples", "occupied_slots", "gaps_of_four_values")
 
 
-@pytest.mark.parametrize("name", WITHOUT_RHYTHM)
-def test_streams_without_rhythm_are_hardly_ever_called_periodic(name: str) -> None:
-    found = [answer(draw(WITHOUT_RHYTHM[name], number)) for number in range(EACH)]
+@pytest.mark.parametrize("name", NOT_PERIODIC)
+def test_streams_without_periodicity_are_hardly_ever_called_periodic(name: str) -> None:
+    found = [answer(draw(NOT_PERIODIC[name], number)) for number in range(EACH)]
 
     called = sum(one is not None and one.certainty == "sure" for one in found)
     assert called <= (1 if name in SLOTTED else 0)
 
 
-@pytest.mark.parametrize("name", WITH_RHYTHM)
-def test_streams_with_a_rhythm_are_answered_within_five_percent(name: str) -> None:
-    streams = [draw(WITH_RHYTHM[name], number) for number in range(EACH)]
+@pytest.mark.parametrize("name", PERIODIC)
+def test_streams_with_a_periodicity_are_answered_within_five_percent(name: str) -> None:
+    streams = [draw(PERIODIC[name], number) for number in range(EACH)]
     found = [answer(stream) for stream in streams]
     right = [
         stream.is_right(None if one is None else one.seconds)
@@ -38,17 +38,17 @@ def test_streams_with_a_rhythm_are_answered_within_five_percent(name: str) -> No
 
 
 def test_equal_bursts_after_gaps_that_vary_by_half_are_a_maybe_with_an_honest_probability() -> None:
-    found = [answer(draw(WITHOUT_RHYTHM["gamma_gaps"], number)) for number in range(EACH)]
-    told = [one for one in found if one is not None]
+    found = [answer(draw(NOT_PERIODIC["gamma_gaps"], number)) for number in range(EACH)]
+    answers = [one for one in found if one is not None]
 
-    assert told
-    assert all(one.certainty == "maybe" for one in told)
-    assert all(one.false_alarm_probability > 0.01 for one in told)
-    assert all(one.chance_of_random_bursts <= 0.12 for one in told)
+    assert answers
+    assert all(one.certainty == "maybe" for one in answers)
+    assert all(one.false_alarm_probability > 0.01 for one in answers)
+    assert all(one.chance_of_random_bursts <= 0.12 for one in answers)
 
 
 def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:
-    family = WITHOUT_RHYTHM["equal_rectangles"]
+    family = NOT_PERIODIC["equal_rectangles"]
 
     announced = [any(followed(draw(family, number))) for number in range(3)]
 
@@ -59,7 +59,7 @@ def test_equal_rectangles_at_random_times_are_not_announced_live() -> None:
 def test_programs_without_a_clock_are_not_announced_live(name: str) -> None:
     announced = [
         any(one is not None and one.certainty == "sure" for one in followed(draw(family, number)))
-        for family in (WITHOUT_RHYTHM[name],)
+        for family in (NOT_PERIODIC[name],)
         for number in range(4)
     ]
 
@@ -67,22 +67,26 @@ def test_programs_without_a_clock_are_not_announced_live(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["by_turns", "two_jobs", "three_bins_a_period"])
-def test_rhythms_that_only_a_spectrum_shows_are_followed_live(name: str) -> None:
-    streams = [draw(WITH_RHYTHM[name], number) for number in range(4)]
+def test_periodicitys_that_only_a_spectrum_shows_are_followed_live(name: str) -> None:
+    streams = [draw(PERIODIC[name], number) for number in range(4)]
 
     said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
-    right = [any(map(stream.is_right, told)) for stream, told in zip(streams, said, strict=True)]
+    right = [
+        any(map(stream.is_right, periods)) for stream, periods in zip(streams, said, strict=True)
+    ]
 
     assert sum(right) >= 3
 
 
 @pytest.mark.parametrize("name", ["unequal_bytes", "log_normal_bursts"])
 def test_bursts_that_move_very_different_amounts_are_followed_live(name: str) -> None:
-    streams = [draw(WITH_RHYTHM[name], number) for number in range(3)]
+    streams = [draw(PERIODIC[name], number) for number in range(3)]
 
     said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
 
-    assert all(any(map(stream.is_right, told)) for stream, told in zip(streams, said, strict=True))
+    assert all(
+        any(map(stream.is_right, periods)) for stream, periods in zip(streams, said, strict=True)
+    )
 
 
 @pytest.mark.parametrize("shape", [1.0, 4.0, 25.0])
@@ -97,7 +101,7 @@ def test_the_chance_of_even_waits_holds_for_every_law(shape: float, waits: int) 
         assert 0.8 * level <= claimed <= 2.5 * level
 
 
-def test_waits_without_a_clock_ever_look_like_a_rhythm_no_more_often_than_claimed() -> None:
+def test_waits_without_a_clock_ever_look_like_a_periodicity_no_more_often_than_claimed() -> None:
     drawn = np.random.default_rng(seed=1).gamma(11.0, size=(400, 40))
 
     least = [
@@ -110,9 +114,11 @@ def test_waits_without_a_clock_ever_look_like_a_rhythm_no_more_often_than_claime
 
 
 def test_half_of_the_jobs_whose_computing_jitters_are_followed_live() -> None:
-    streams = [draw(WITH_RHYTHM["varying_compute"], number) for number in range(8)]
+    streams = [draw(PERIODIC["varying_compute"], number) for number in range(8)]
 
     said = [[one.seconds for one in followed(stream) if one is not None] for stream in streams]
-    right = [any(map(stream.is_right, told)) for stream, told in zip(streams, said, strict=True)]
+    right = [
+        any(map(stream.is_right, periods)) for stream, periods in zip(streams, said, strict=True)
+    ]
 
     assert sum(right) >= 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ioprism import Signal, UsageError
-from ioprism.periodicity.spectral.filters import Filter, apply, parse_filter
+from ioprism.periodicity.sampling import FrequencyFilter, apply_filter, parse_filter
 
 TIMES = (np.arange(4000) + 0.5) / 10.0
 SLOW = np.cos(2 * np.pi * 0.02 * TIMES)
@@ -19,14 +19,14 @@ FAST = np.cos(2 * np.pi * 2.0 * TIMES)
     [("lowpass:0.06", SLOW), ("highpass:0.7", FAST), ("bandpass:0.08,0.6", MIDDLE)],
 )
 def test_a_filter_keeps_its_band_in_place(text: str, kept: np.ndarray) -> None:
-    filtered = apply(Signal(0.0, 0.1, SLOW + MIDDLE + FAST), chosen=parse_filter(text))
+    filtered = apply_filter(Signal(0.0, 0.1, SLOW + MIDDLE + FAST), parse_filter(text))
 
     inner = slice(500, -500)
     np.testing.assert_allclose(filtered.values[inner], kept[inner], atol=0.05)
 
 
 def test_half_the_power_is_left_once_at_the_cut_off() -> None:
-    gain = Filter("lowpass", (0.1,), order=3).gain(np.array([0.0, 0.1, 10.0]))
+    gain = FrequencyFilter("lowpass", (0.1,), order=3).gain(np.array([0.0, 0.1, 10.0]))
 
     np.testing.assert_allclose(gain, [1.0, 0.5, 0.0], atol=1e-6)
 
@@ -49,4 +49,4 @@ def test_filters_that_make_no_sense_are_refused(text: str, match: str) -> None:
 
 def test_a_cut_off_above_half_the_sampling_frequency_is_refused() -> None:
     with pytest.raises(UsageError, match="not below half"):
-        apply(Signal(0.0, 0.1, SLOW), chosen=parse_filter("lowpass:7"))
+        apply_filter(Signal(0.0, 0.1, SLOW), parse_filter("lowpass:7"))

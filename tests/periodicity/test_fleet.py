@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ioprism import Period
-from ioprism.periodicity.online.expectation import ExpectedPhase
-from ioprism.periodicity.online.fleet import PhaseAhead, overlaps, phases_ahead
+from ioprism.periodicity.online.expectation import PhaseAhead, overlaps, phases_ahead
+from ioprism.periodicity.results import ExpectedPhase
 
 
 def period(seconds: float) -> Period:

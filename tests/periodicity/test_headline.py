@@ -14,9 +14,9 @@ from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
 from ioprism.model.signal import Signal
 from ioprism.periodicity.detect import Options, detect
-from ioprism.periodicity.rhythm import rhythm
+from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
+from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample
-from ioprism.periodicity.steps import RhythmSettings, job_rhythm
 from ioprism.views.time.bandwidth import steps_of_intervals
 
 
@@ -44,10 +44,10 @@ def test_a_period_of_few_bytes_is_listed_but_not_the_answer() -> None:
     chance = np.random.default_rng(1)
     steps = 2.0 * np.arange(40)
     random = 90.0 + np.sort(chance.uniform(0.0, 60.0, 9)) ** 1.1
-    found = rhythm(signal_of((steps, 0.5, 1e7), (random, 1.0, 4e9)))
+    found = signal_periodicity(signal_of((steps, 0.5, 1e7), (random, 1.0, 4e9)))
 
     assert found.period is None and found.next_phase is None
-    assert found.rhythms[0].period.seconds == pytest.approx(2.0, rel=0.01)
+    assert found.periods[0].period.seconds == pytest.approx(2.0, rel=0.01)
     assert "moves 1.1% of the bytes" in found.summary()
 
 
@@ -69,7 +69,7 @@ def test_writes_answer_where_their_period_explains_more_than_that_of_all(
 ) -> None:
     trace = read_trace(reads_then_periodic_writes)
 
-    found = job_rhythm(trace, LocalEngine(), RhythmSettings()).whole
+    found = job_periodicity(trace, LocalEngine(), PeriodSettings()).whole
 
     assert found.direction == "write"
     assert found.period is not None
@@ -81,7 +81,7 @@ def test_writes_answer_where_their_period_explains_more_than_that_of_all(
 def test_little_confidence_is_worded_as_a_possibility() -> None:
     times = np.arange(3000) * 0.1
     noise = np.random.default_rng(2).standard_normal(3000)
-    wave = rhythm(Signal(0.0, 0.1, 20.0 + np.cos(times * 2 * np.pi / 10.0) + noise))
+    wave = signal_periodicity(Signal(0.0, 0.1, 20.0 + np.cos(times * 2 * np.pi / 10.0) + noise))
 
     assert wave.period is not None and wave.period.confidence < 0.5
     assert wave.summary().startswith("The I/O possibly repeats every 10.0 s")
@@ -91,7 +91,7 @@ def test_little_confidence_is_worded_as_a_possibility() -> None:
 def test_phases_have_their_bytes_and_lengths_with_every_method(method: str) -> None:
     bursts = signal_of((10.0 * np.arange(12) + 3.0, 2.0, 8e9))
 
-    found = rhythm(bursts, options=Options(method))
+    found = signal_periodicity(bursts, options=Options(method))
 
     assert found.burst is not None
     assert found.burst.bytes == pytest.approx(8e9, rel=0.05)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ioprism import Signal
-from ioprism.periodicity.spectral.hybrid import analyse
-from ioprism.periodicity.spectral.ranges import sliding_correlation, valid_ranges
+from ioprism.periodicity.spectral.spectrum import sliding_correlation, valid_ranges
+from ioprism.periodicity.spectral.wavelet import analyse_hybrid
 
 
 def test_sliding_correlation_is_pearsons_in_every_window(
@@ -35,8 +35,8 @@ def test_a_period_that_holds_throughout_is_valid_from_end_to_end() -> None:
     assert found == pytest.approx((0.0, 200.0))
 
 
-def test_the_boundaries_are_those_of_the_rhythm(burst_signal: Callable[..., Signal]) -> None:
-    found = analyse(burst_signal(lead=150.0, tail=100.0, duty=0.4, noise=0.1))
+def test_the_boundaries_are_those_of_the_periodicity(burst_signal: Callable[..., Signal]) -> None:
+    found = analyse_hybrid(burst_signal(lead=150.0, tail=100.0, duty=0.4, noise=0.1))
 
     assert found is not None
     assert 1 / found.frequency == pytest.approx(20.0, rel=0.01)
@@ -49,14 +49,14 @@ def test_two_stretches_are_told_apart(burst_signal: Callable[..., Signal]) -> No
     signal = burst_signal(count=24, duty=0.4)
     signal.values[1600:2600] = 0.0
 
-    found = analyse(signal)
+    found = analyse_hybrid(signal)
 
     assert found is not None
     assert len(found.valid_ranges) == 2
 
 
 def test_a_given_level_is_used(burst_signal: Callable[..., Signal]) -> None:
-    found = analyse(burst_signal(duty=0.4), level=2)
+    found = analyse_hybrid(burst_signal(duty=0.4), level=2)
 
     assert found is not None
     assert found.level == 2

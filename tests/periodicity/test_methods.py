@@ -1,4 +1,4 @@
-"""Every method finds a clear rhythm, keeps silent on noise, and never sees one period as two."""
+"""Every method finds a clear period, keeps silent on noise, and never sees one period as two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ioprism.periodicity.detect import METHODS, Options, detect
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("period", [8.0, 21.3])
-def test_every_method_finds_a_clear_rhythm(
+def test_every_method_finds_a_clear_periodicity(
     burst_signal: Callable[..., Signal], method: str, period: float
 ) -> None:
     signal = burst_signal(period=period, duty=0.4, count=30, noise=0.1)
@@ -30,7 +30,7 @@ def test_every_method_finds_a_clear_rhythm(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_no_method_hears_a_rhythm_in_white_noise(method: str) -> None:
+def test_no_method_hears_a_periodicity_in_white_noise(method: str) -> None:
     rng = np.random.default_rng(seed=3)
     noise = [Signal(0.0, 0.1, 5.0 + rng.standard_normal(2000)) for _ in range(8)]
 
@@ -46,7 +46,7 @@ def test_a_constant_signal_has_no_period(method: str, level: float) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_one_burst_is_no_rhythm(burst_signal: Callable[..., Signal], method: str) -> None:
+def test_one_burst_is_no_periodicity(burst_signal: Callable[..., Signal], method: str) -> None:
     signal = burst_signal(count=1, lead=70.0, tail=120.0, noise=0.1)
 
     assert detect(signal, options=Options(method=method)) is None

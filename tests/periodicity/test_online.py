@@ -1,4 +1,4 @@
-"""The rhythm of a running job: found, kept, changed, lost; and noise left alone."""
+"""The period of a running job: found, kept, changed, lost; and noise left alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ioprism.model.signal import FloatArray
-from ioprism.periodicity.online.spending import look_at, share_of_look
+from ioprism.periodicity.online.looks import look_at, share_of_look
 from ioprism.periodicity.online.tracker import Prediction, Tracker
 
 RANKS = 4
@@ -85,7 +85,7 @@ def test_the_confidence_falls_where_phases_are_late() -> None:
     assert 0.2 < phase.confidence < 0.8  # 0.50 is the share within a tenth of the period
 
 
-def test_a_change_of_rhythm_is_announced_within_four_of_its_periods() -> None:
+def test_a_change_of_periodicity_is_announced_within_four_of_its_periods() -> None:
     slow = every(20.0, count=10)
     fast = every(4.0, count=25, first=slow[-1] + 20.0)
     again = every(20.0, count=8, first=fast[-1] + 4.0)
@@ -97,7 +97,7 @@ def test_a_change_of_rhythm_is_announced_within_four_of_its_periods() -> None:
     assert changes[2].time <= again[0] + 4 * 20.0
 
 
-def test_the_end_of_a_rhythm_is_announced() -> None:
+def test_the_end_of_a_periodicity_is_announced() -> None:
     rng = np.random.default_rng(2)
     regular = every(10.0, count=12)
     wild = regular[-1] + np.cumsum(rng.exponential(25.0, 12) + 4.0)
@@ -130,7 +130,7 @@ def noise(rng: np.random.Generator) -> list[tuple[FloatArray, FloatArray, FloatA
 
 
 @pytest.mark.parametrize("make", [random_bursts, noise], ids=["bursts", "noise"])
-def test_where_there_is_no_rhythm_none_is_announced(
+def test_where_there_is_no_periodicity_none_is_announced(
     make: Callable[[np.random.Generator], list[tuple[FloatArray, FloatArray, FloatArray]]],
 ) -> None:
     jobs = [followed(make(np.random.default_rng(seed))) for seed in range(10)]
@@ -152,8 +152,8 @@ def test_a_restored_tracker_goes_on_as_if_nothing_had_happened() -> None:
     batches = bursts(every(10.0, count=20), length=2.0)
     tracker = Tracker()
     followed(batches[:10], tracker)
-    restored = Tracker.restored(tracker.state(), tracker.settings)
-    straight, resumed = followed(batches[10:], tracker)[-1], followed(batches[10:], restored)[-1]
+    copy = Tracker.from_state(tracker.state(), tracker.settings)
+    straight, resumed = followed(batches[10:], tracker)[-1], followed(batches[10:], copy)[-1]
 
     assert resumed.period == straight.period
     assert resumed.next_phase == straight.next_phase
@@ -195,7 +195,7 @@ def test_bursts_of_many_requests_are_known_after_four_of_them() -> None:
     assert said.period.seconds == pytest.approx(10.0, rel=0.01)
 
 
-def test_a_job_with_a_rhythm_needs_no_more_memory_the_longer_it_runs() -> None:
+def test_a_job_with_a_periodicity_needs_no_more_memory_the_longer_it_runs() -> None:
     tracker, levels = Tracker(), []
     for count in (100, 3000):
         followed(bursts(every(10.0, count=count), length=1.0), tracker)

@@ -75,7 +75,7 @@ def _pulses(starts: list[float], length: float = 1.0) -> Signal:
 @pytest.mark.parametrize(
     ("growth", "sure"), [(1.0, True), (1.08, True), (1.2, False), (1.8, False)]
 )
-def test_distances_that_grow_steadily_are_a_rhythm_only_if_they_grow_little(
+def test_distances_that_grow_steadily_are_a_periodicity_only_if_they_grow_little(
     growth: float, sure: bool
 ) -> None:
     found = find_period(_pulses(np.cumsum(20.0 * np.geomspace(1.0, growth, 12)).tolist()))
@@ -84,7 +84,7 @@ def test_distances_that_grow_steadily_are_a_rhythm_only_if_they_grow_little(
     assert (found.false_alarm_probability <= 0.01) == sure
 
 
-def test_distances_that_wobble_little_are_a_rhythm_though_neighbours_are_alike() -> None:
+def test_distances_that_wobble_little_are_a_periodicity_though_neighbours_are_alike() -> None:
     wobbling = 20.0 * (1.0 + 0.06 * np.sin(np.arange(16) * 2 * np.pi / 8))
 
     found = find_period(_pulses(np.cumsum(wobbling).tolist()))
@@ -129,7 +129,7 @@ def test_jittering_distances_are_no_turns() -> None:
     assert found.seconds == pytest.approx(20.0, rel=0.02)
 
 
-def test_two_phases_are_no_rhythm(burst_signal: Callable[..., Signal]) -> None:
+def test_two_phases_are_no_periodicity(burst_signal: Callable[..., Signal]) -> None:
     assert find_period(burst_signal(count=2)) is None
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.periodicity.online.ring import MOST_SAMPLES, SIZE, Ring
+from ioprism.periodicity.online.stream_buffers import BINS, MAX_SIGNAL_SAMPLES, Ring
 
 
 def volume(ring: Ring, **options: float) -> float:
@@ -44,8 +44,8 @@ def test_memory_does_not_grow_with_the_length_of_a_job() -> None:
         start = 86400.0 * day + np.arange(100.0)
         ring.add(start, start + 0.5, np.ones(100))
 
-    assert sum(level.values.size for level in ring.levels) <= 24 * SIZE
-    assert len(ring.signal().values) <= MOST_SAMPLES
+    assert sum(level.values.size for level in ring.levels) <= 24 * BINS
+    assert len(ring.signal().values) <= MAX_SIGNAL_SAMPLES
     assert volume(ring) == pytest.approx(6000.0)
 
 
@@ -70,7 +70,7 @@ def test_a_restored_ring_is_the_same() -> None:
     ring = Ring()
     start = np.arange(0.0, 300.0, 7.0)
     ring.add(start, start + 2, np.full(len(start), 1e6))
-    again = Ring.restored(ring.state())
+    again = Ring.from_state(ring.state())
 
     np.testing.assert_array_equal(again.signal().values, ring.signal().values)
 
@@ -82,7 +82,7 @@ def test_a_damaged_state_is_refused() -> None:
     state["levels"][0][1] = b"12345678"
 
     with pytest.raises(ValueError, match="instead of 2048"):
-        Ring.restored(state)
+        Ring.from_state(state)
 
 
 def test_samples_of_a_metric_are_returned_as_they_came() -> None:

@@ -86,7 +86,7 @@ def test_unusable_arrays_are_refused(
 
 @pytest.mark.parametrize("frequency", [0.0, -1.0, np.nan, np.inf, 1e12])
 def test_absurd_frequencies_are_refused(frequency: float) -> None:
-    with pytest.raises(UsageError, match=r"makes no sense|would be more than"):
+    with pytest.raises(UsageError, match=r"makes no sense|is more than"):
         period(np.arange(100.0), np.ones(100), frequency=frequency)
 
 
@@ -96,7 +96,7 @@ def test_a_frequency_too_low_for_the_signal_is_refused_with_a_hint() -> None:
 
 
 def test_a_time_range_outside_the_signal_is_refused() -> None:
-    with pytest.raises(UsageError, match="no signal between"):
+    with pytest.raises(UsageError, match="nothing between"):
         period(np.arange(100.0), np.ones(100), start=500.0)
 
 
@@ -112,6 +112,6 @@ def test_negative_values_are_answered_with_a_warning() -> None:
 
 def test_unknown_methods_and_levels_are_refused() -> None:
     with pytest.raises(UsageError, match="there are auto, phases"):
-        period(np.arange(100.0), np.ones(100), method="guess")  # type: ignore[arg-type]
+        period(np.arange(100.0), np.ones(100), method="guess")
     with pytest.raises(UsageError, match="between 0 and 1"):
         period(np.arange(100.0), np.ones(100), max_false_alarm=0.0)

@@ -1,4 +1,4 @@
-"""All rhythms of a signal are told, and three bursts are only a maybe."""
+"""All periods of a signal are reported, and three bursts are only a maybe."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import numpy as np
 import pytest
 
 import ioprism
-from benchmarks.rhythm_families import WITH_RHYTHM, Stream, draw, rectangles
-from ioprism import Rhythm
-from ioprism.periodicity.rhythm import rhythm
+from benchmarks.period_families import PERIODIC, Stream, draw, rectangles
+from ioprism import Periodicity
+from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample
 
 
-def told(stream: Stream) -> Rhythm:
-    return rhythm(sample(stream.steps()))
+def period_of_stream(stream: Stream) -> Periodicity:
+    return signal_periodicity(sample(stream.steps()))
 
 
-def test_a_change_is_told_as_two_rhythms_one_after_the_other() -> None:
-    stream = draw(WITH_RHYTHM["change"], 3)
+def test_a_change_is_told_as_two_periodicitys_one_after_the_other() -> None:
+    stream = draw(PERIODIC["change"], 3)
 
-    found = told(stream)
+    found = period_of_stream(stream)
 
-    periods = sorted(one.period.seconds for one in found.rhythms)
+    periods = sorted(one.period.seconds for one in found.periods)
     assert periods == pytest.approx(sorted(stream.periods), rel=0.05)
 
 
-def test_two_rhythms_at_once_are_both_told() -> None:
+def test_two_periodicitys_at_once_are_both_told() -> None:
     short, long = np.arange(0.0, 400.0, 10.0), np.arange(3.0, 400.0, 67.0)
     one, other = rectangles(short, 1.0), rectangles(long, 3.0)
     stream = Stream(
@@ -34,7 +34,7 @@ def test_two_rhythms_at_once_are_both_told() -> None:
         np.concatenate((one.amount, 3.0 * other.amount)),
     )
 
-    periods = sorted(one.period.seconds for one in told(stream).rhythms)
+    periods = sorted(one.period.seconds for one in period_of_stream(stream).periods)
 
     assert periods == pytest.approx([10.0, 67.0], rel=0.05)
 
@@ -54,7 +54,7 @@ def test_a_phase_with_stragglers_is_as_long_as_its_bytes_need() -> None:
     lengths = np.tile([0.1, 4.0], 8)
     stream = Stream(starts, starts + lengths, np.full(16, 1e9))
 
-    burst = told(stream).burst
+    burst = period_of_stream(stream).burst
 
     assert burst is not None
     assert burst.width == pytest.approx(4.0, rel=0.1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.rhythm_families import WITHOUT_RHYTHM, draw
+from benchmarks.period_families import NOT_PERIODIC, draw
+from ioprism import period
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.periodicity.detect import detect, period
-from ioprism.periodicity.rhythm import rhythm
+from ioprism.periodicity.detect import detect
+from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample
 from ioprism.views.time.bandwidth import steps_of_intervals
 
@@ -19,7 +20,7 @@ def bursts(starts: FloatArray) -> Signal:
 
 @pytest.mark.parametrize("name", ["random_multiples", "occupied_slots", "gaps_of_four_values"])
 def test_slots_are_seldom_called_a_period(name: str) -> None:
-    streams = [draw(WITHOUT_RHYTHM[name], number) for number in range(12)]
+    streams = [draw(NOT_PERIODIC[name], number) for number in range(12)]
     found = [detect(sample(stream.steps())) for stream in streams]
     called = [one for one in found if one is not None and one.pattern == "periodic"]
 
@@ -31,7 +32,7 @@ def test_slots_are_named_and_are_no_period() -> None:
     multiples = np.random.default_rng(3).integers(1, 5, 40)
     signal = bursts((10.0 * np.cumsum(multiples)).astype(np.float64))
 
-    found = rhythm(signal)
+    found = signal_periodicity(signal)
 
     assert found.period is None
     assert found.slotted is not None

@@ -118,7 +118,7 @@ def test_levels_and_wavelets_that_do_not_exist_are_refused() -> None:
     with pytest.raises(UsageError, match="between 0 and 7"):
         approximate(wave(), level=60)
     pytest.importorskip("pywt")
-    with pytest.raises(UsageError, match="no discrete wavelet"):
+    with pytest.raises(UsageError, match="unknown discrete wavelet"):
         approximate(wave(), wavelet="ripple", level=2)
 
 
@@ -131,7 +131,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
 
 
 def test_fitted_waves_stay_apart_and_within_the_signal() -> None:
-    from ioprism.periodicity.spectral.fit import APART, fit
+    from ioprism.periodicity.spectral.fit import MIN_SEPARATION, fit_waves
 
     for seed in range(6):
         chance = np.random.default_rng(seed)
@@ -139,10 +139,10 @@ def test_fitted_waves_stay_apart_and_within_the_signal() -> None:
         times = np.arange(2000) * 0.25
         values = np.where((times[:, None] - starts >= 0) & (times[:, None] - starts < 3), 1e9, 0.0)
         signal = Signal(0.0, 0.25, values.max(axis=1))
-        found = fit(signal, count=10)
+        found = fit_waves(signal, count=10)
         waves = found.components[1:]
         cycles = np.sort([wave.frequency for wave in waves]) * (signal.end - signal.start)
 
         assert max(wave.amplitude for wave in waves) <= float(np.ptp(signal.values))
-        assert float(np.diff(cycles).min()) >= APART - 1e-6
+        assert float(np.diff(cycles).min()) >= MIN_SEPARATION - 1e-6
         assert found.mse_after <= found.mse_before

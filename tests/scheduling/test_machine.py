@@ -19,7 +19,7 @@ from ioprism.scheduling.policies import (
     set_10,
 )
 from ioprism.scheduling.result import interval
-from ioprism.scheduling.workload import draw_jobs, repeating, three_magnitudes
+from ioprism.scheduling.steps import draw_jobs, repeating, three_magnitudes
 
 RATE = 100.0
 

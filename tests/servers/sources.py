@@ -9,10 +9,10 @@ from polars.testing import assert_frame_equal
 
 from ioprism.model.counters import SECOND, TABLE, VALUES
 from ioprism.servers import COUNTERS, JOBS, ReadingOptions, Tally
-from ioprism.servers.compute import job_metrics
-from ioprism.servers.counter_formats.registry import read_jobs
-from ioprism.servers.counter_formats.table import CounterTableReader
-from ioprism.servers.settings import MetricSettings
+from ioprism.servers.formats.tables import CounterTableReader
+from ioprism.servers.job_metrics import job_metrics
+from ioprism.servers.raw_files import read_jobs
+from ioprism.servers.series import MetricSettings
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "servers"

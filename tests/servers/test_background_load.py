@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.servers.background_load import background_load, loads_between
+from ioprism.servers.load import background_load, loads_between
 from tests.servers.sources import Memory, samples
 
 START = 1_700_000_000.0

@@ -25,12 +25,10 @@ HEADING = "server,t,br,bw,rdc,wc,oc,cc"
 # Many small writes, so that a kill at any moment hits one.
 SLOW_INGEST = """
 import sys
-from pathlib import Path
-from ioprism.servers import ReadingOptions
-from ioprism.servers import ingest
-ingest.ROWS_HELD = 1
+from ioprism.servers import raw_files
+raw_files.MAX_ROWS_HELD = 1
 print("ready", flush=True)
-ingest.ingest([Path(sys.argv[1])], Path(sys.argv[2]), options=ReadingOptions())
+raw_files.ingest(sys.argv[1], store=sys.argv[2])
 """
 
 

@@ -18,8 +18,7 @@ import pytest
 from ioprism import BrokenTraceError
 from ioprism.formats.foreign_database import opened_tables
 from ioprism.model.counters import ReadingOptions, Tally
-from ioprism.servers.counter_formats.lmt import LmtReader
-from ioprism.servers.counter_formats.tokio import TokioReader
+from ioprism.servers.formats.monitoring import LmtReader, TokioReader
 
 h5py = pytest.importorskip("h5py")
 SOON = 20.0  # seconds; what never ends takes longer

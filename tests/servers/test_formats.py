@@ -13,7 +13,7 @@ import pytest
 from ioprism import BrokenTraceError, OverBudgetError
 from ioprism.model.counters import SECOND
 from ioprism.servers import ReadingOptions, Tally
-from ioprism.servers.counter_formats.registry import find_counter_reader
+from ioprism.servers.raw_files import find_counter_reader
 from tests.conftest import TEST_DATA
 
 SAMPLES = TEST_DATA / "counters"

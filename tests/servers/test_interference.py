@@ -7,12 +7,11 @@ import polars as pl
 import pytest
 
 from ioprism.model.counters import SECOND
-from ioprism.servers.compute import job_metrics
-from ioprism.servers.contacts import contacts
-from ioprism.servers.disturbance import Disturbance, rank_sum
-from ioprism.servers.interference import interference
+from ioprism.servers.fleet import contacts
+from ioprism.servers.interference import Disturbance, interference, rank_sum
+from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.load import machine_load
-from ioprism.servers.settings import MetricSettings
+from ioprism.servers.series import MetricSettings
 from tests.servers.sources import Memory, one_job, samples
 
 SETTINGS = MetricSettings(120 * SECOND, min_runtime=0.0)

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ioprism.servers import steps as servers
-from ioprism.servers.steps import Question
+from ioprism import servers
 
 START = 1_510_000_000
 RHO = 1 - math.tanh(1)  # stretches with and without I/O are equally long
@@ -44,9 +43,9 @@ def job_of(tmp_path: Path, answers: list[list[str]], length: int, **chosen: Any)
     raw.write_text("\n".join(line for answer in answers for line in answer) + "\n")
     listed = tmp_path / "jobs.csv"
     listed.write_text(f"job_id,start,end,servers\n77,{START},{START + length},\n")
-    servers.ingest([raw], tmp_path / "store")
-    question = Question(jobs=listed, min_runtime=0.0, **chosen)
-    return servers.jobs(tmp_path / "store", question).table.row(0, named=True)
+    servers.ingest(raw, store=tmp_path / "store")
+    metrics = servers.jobs(tmp_path / "store", jobs=listed, min_runtime=0.0, **chosen)
+    return metrics.table.row(0, named=True)
 
 
 @pytest.mark.parametrize("grid", ["job", "native"])
@@ -91,12 +90,13 @@ def test_a_scrape_whose_time_is_said_shows_that_nothing_moved_since(tmp_path: Pa
     raw = tmp_path / "scrape"
     for time, last, total in [(120, 100, 2**20), (240, 100, 2**20), (360, 350, 2**21)]:
         raw.write_text("\n".join(scrape(last, total)) + "\n")
-        servers.ingest([raw], tmp_path / "store", time=START + time)
+        servers.ingest(raw, store=tmp_path / "store", time=START + time)
     listed = tmp_path / "jobs.csv"
     listed.write_text(f"job_id,start,end,servers\n77,{START},{START + 480},\n")
 
-    question = Question(jobs=listed, min_runtime=0.0, interval=120.0)
-    found = servers.jobs(tmp_path / "store", question).table.row(0, named=True)
+    found = servers.jobs(
+        tmp_path / "store", jobs=listed, min_runtime=0.0, interval=120.0
+    ).table.row(0, named=True)
 
     assert found["write_intensity_0"] == pytest.approx(2 / 4)
     assert found["write_bytes"] == 2**21
@@ -109,11 +109,11 @@ def test_scrapes_at_known_times_are_recognised_as_regular(tmp_path: Path) -> Non
         if time % 1800 == 0:
             total, last = total + 2**30, time - 50
         raw.write_text("\n".join(scrape(last, total)) + "\n")
-        servers.ingest([raw], tmp_path / "store", time=START + time)
+        servers.ingest(raw, store=tmp_path / "store", time=START + time)
     listed = tmp_path / "jobs.csv"
     listed.write_text(f"job_id,start,end,servers\n77,{START},{START + 18_000},\n")
 
-    found = servers.jobs(tmp_path / "store", Question(jobs=listed))
+    found = servers.jobs(tmp_path / "store", jobs=listed)
 
     assert found.settings.interval_us == 120 * 10**6
     # Nobody tells when the first burst began: it may have touched two windows.
@@ -139,7 +139,7 @@ def test_stats_in_the_same_answer_tell_when_it_was_read_and_what_the_target_move
         answers.append([*stats, *scrape(last, total)])
     found = job_of(tmp_path, answers, 12_000)
     machine = servers.report(
-        tmp_path / "store", Question(jobs=tmp_path / "jobs.csv", min_runtime=0.0)
+        tmp_path / "store", jobs=tmp_path / "jobs.csv", min_runtime=0.0
     ).fleet.totals["write"]
 
     assert found["write_bytes"] == 10 * 2**30

@@ -10,10 +10,14 @@ import pytest
 from ioprism import BrokenTraceError, UnknownFormatError, UsageError
 from ioprism.model.counters import SECOND
 from ioprism.servers import ReadingOptions, Tally
-from ioprism.servers.counter_formats.registry import read_jobs
-from ioprism.servers.job_formats.hostlist import HostlistError, expand_hosts
-from ioprism.servers.job_formats.pbs import PbsReader
-from ioprism.servers.job_formats.server_map import read_server_map, through_map
+from ioprism.servers.formats.records import (
+    HostlistError,
+    expand_hosts,
+    map_servers,
+    read_server_map,
+)
+from ioprism.servers.formats.schedulers import PbsReader
+from ioprism.servers.raw_files import read_jobs
 
 SACCT = """JobIDRaw|JobID|User|Account|Partition|NodeList|Start|End|State|JobName
 1706861|1706861|ann|a1|short|None assigned|Unknown|Unknown|PENDING|fig5
@@ -112,7 +116,7 @@ def test_nodes_are_replaced_by_the_servers_behind_them(tmp_path: Path) -> None:
     path = tmp_path / "map.csv"
     path.write_text("node,server\nn[1-2],ion0\nn3,ion1\n")
 
-    found = through_map(jobs, read_server_map(path))
+    found = map_servers(jobs, read_server_map(path))
 
     assert found["servers"].to_list() == [["ion0", "ion0", "ion1"], []]  # once a node
     path.write_text("hello\n")
@@ -167,7 +171,7 @@ def test_a_star_stands_for_the_nodes_of_every_job(tmp_path: Path) -> None:
     path = tmp_path / "map.csv"
     path.write_text("node,server\n*,OST0\n*,OST1\nn1,ion0\n")
 
-    found = through_map(jobs, read_server_map(path))
+    found = map_servers(jobs, read_server_map(path))
 
     assert found["servers"].to_list() == [["ion0", "OST0", "OST1"], ["OST0", "OST1"]]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ioprism.model.counters import DIRECTIONS, SECOND, TABLE, VALUES
 from ioprism.servers import COUNTERS, JOBS
-from ioprism.servers.result import MEASURES, column
+from ioprism.servers.measures import MEASURES, metric_column
 from tests.servers.sources import assert_alike, measured
 
 THRESHOLDS = (0, 131_072, 1_048_576)
@@ -52,7 +52,7 @@ def test_shares_lie_between_nothing_and_everything(
 ) -> None:
     found = measured(*machine, grid=grid, window=window, reset=reset)
 
-    names = [column(d, m, c) for d in DIRECTIONS for m in MEASURES for c in THRESHOLDS]
+    names = [metric_column(d, m, c) for d in DIRECTIONS for m in MEASURES for c in THRESHOLDS]
     for name in [*names, "coverage"]:
         values = found[name].drop_nulls()
         assert ((values >= 0) & (values <= 1)).all(), name

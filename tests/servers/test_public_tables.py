@@ -10,10 +10,10 @@ import pytest
 
 from ioprism.model.counters import SECOND, TARGET
 from ioprism.servers import COUNTERS, JOBS
-from ioprism.servers.compute import job_metrics
-from ioprism.servers.fleet import fleet
+from ioprism.servers.fleet import summarise_fleet
+from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.load import machine_load
-from ioprism.servers.settings import MetricSettings
+from ioprism.servers.series import MetricSettings
 from tests.servers.sources import Memory
 
 NEEDED = ("_jobid", "_datetime_start", "_datetime_end", "fs_tot_bytes_read", "fs_tot_bytes_written")
@@ -55,5 +55,5 @@ def test_a_year_of_jobs_keeps_its_volumes(shared_data: Path, system: str) -> Non
     joined = metrics.table.join(runs, left_on="job", right_on="_jobid")
     for ours, theirs in (("read_bytes", NEEDED[3]), ("write_bytes", NEEDED[4])):
         assert (joined[ours] - joined[theirs]).abs().to_numpy().max() <= 1
-    totals = fleet(metrics, load).totals["write"]
+    totals = summarise_fleet(metrics, load).totals["write"]
     assert totals.bytes == totals.attributed == pytest.approx(runs[NEEDED[4]].sum())

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.servers.compute import job_metrics
-from ioprism.servers.fleet import fleet
+from ioprism.servers.fleet import summarise_fleet
+from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.load import MachineLoad, machine_load
-from ioprism.servers.settings import MetricSettings
-from ioprism.servers.simulated_load import SimulationSettings, simulate
+from ioprism.servers.series import MetricSettings
+from ioprism.servers.simulation import SimulationSettings, simulate
 from tests.servers.sources import Memory, measured, one_job, samples
 from tests.servers.test_properties import machines
 
@@ -234,7 +234,7 @@ def test_the_three_parts_always_add_up_to_what_the_servers_moved(
     load = account(table, jobs, shared=shared, reset=reset)
     method = MetricSettings(120 * SECOND, min_runtime=0.0, shared=shared, reset=reset)  # type: ignore[arg-type]
     metrics = job_metrics(Memory(table), jobs, settings=method)
-    found = fleet(metrics, load)
+    found = summarise_fleet(metrics, load)
 
     assert (load.parts >= 0).all()
     for number, direction in enumerate(DIRECTIONS):

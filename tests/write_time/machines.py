@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.simulated_machines import machine, measure
 from ioprism.model.samples import MEGABYTE
 from ioprism.write_time import Sample, System, WritePattern, load_system
-from ioprism.write_time.parameters import parameters
+from ioprism.write_time.loads import parameters
 from ioprism.write_time.system import parse_system
 
 PLAIN = """

@@ -9,18 +9,17 @@ import pytest
 from benchmarks.simulated_machines import Simulator, machine
 from ioprism import AnalysisError, NotEnoughDetailError, UsageError
 from ioprism.write_time import (
-    Limits,
     Sample,
     TrainingSettings,
+    TuningLimits,
     WritePattern,
     WriteTimeModel,
     load_model,
     load_system,
 )
-from ioprism.write_time.estimate import estimate
-from ioprism.write_time.measured_phases import WritePhase, compare_phases, phases_of
-from ioprism.write_time.training import train
-from ioprism.write_time.tuning import checkpoint_advice, tune
+from ioprism.write_time.estimate import compare_phases, estimate_write
+from ioprism.write_time.training import train_model
+from ioprism.write_time.tuning import checkpoint_advice, rank_alternatives
 from tests.write_time.machines import machine_samples, titan_samples
 
 STAGES = TrainingSettings(kind="stages")
@@ -29,11 +28,11 @@ INSIDE = WritePattern(64, 8, 10**9, None, 8, tuple(range(64)))
 
 @pytest.fixture(scope="module")
 def model() -> WriteTimeModel:
-    return train(titan_samples(), system=load_system("titan"), settings=STAGES)
+    return train_model(titan_samples(), system=load_system("titan"), settings=STAGES)
 
 
 def test_the_parts_add_up_to_the_time_and_the_largest_comes_first(model: WriteTimeModel) -> None:
-    found = estimate(INSIDE, model=model)
+    found = estimate_write(INSIDE, model=model)
 
     expected = 2 + 4 + 64 * 8 / 3 + 1.0  # the formula the samples were made with
     assert found.seconds == pytest.approx(expected, rel=0.1)
@@ -48,13 +47,13 @@ def test_the_parts_add_up_to_the_time_and_the_largest_comes_first(model: WriteTi
 
 
 def test_stages_that_always_carry_the_same_are_told_as_a_tie() -> None:
-    found = estimate(
+    found = estimate_write(
         WritePattern(64, 16, 10**9, node_list=tuple(range(64))), model=load_model("cetus")
     )
     samples = machine_samples("cetus", scales=(1, 2, 4, 8, 16, 32), each=40)
-    model = train(samples, system=load_system("cetus"), settings=STAGES)
+    model = train_model(samples, system=load_system("cetus"), settings=STAGES)
 
-    bridge = estimate(WritePattern(64, 16, 10**9, node_list=tuple(range(64))), model=model)
+    bridge = estimate_write(WritePattern(64, 16, 10**9, node_list=tuple(range(64))), model=model)
 
     assert "link" in found.leading
     assert {"bridge node", "link"} <= set(bridge.leading)
@@ -62,10 +61,10 @@ def test_stages_that_always_carry_the_same_are_told_as_a_tie() -> None:
 
 
 def test_a_stage_that_no_sample_loads_may_lead_far_out(model: WriteTimeModel) -> None:
-    near = estimate(INSIDE, model=model)
+    near = estimate_write(INSIDE, model=model)
     small = WritePattern(4096, 16, 10**6, None, 1, tuple(range(4096)))
 
-    far = estimate(small, model=model)
+    far = estimate_write(small, model=model)
 
     assert near.may_lead == ()
     assert "metadata" in {*far.leading, *far.may_lead}
@@ -77,7 +76,7 @@ def test_a_stage_leads_where_it_does_on_the_machine_itself() -> None:
     for name in ("cetus", "titan"):
         which = machine(name, seed=5)
         samples = machine_samples(name, seed=5)
-        model = train(samples, system=which.system, settings=STAGES)
+        model = train_model(samples, system=which.system, settings=STAGES)
         simulator = Simulator(which)
         for sample in machine_samples(name, seed=6, scales=(64, 256), each=30):
             times = simulator.stage_seconds(sample.pattern)
@@ -86,7 +85,8 @@ def test_a_stage_leads_where_it_does_on_the_machine_itself() -> None:
                 continue
             clear += 1
             right += (
-                max(times, key=times.__getitem__) in estimate(sample.pattern, model=model).leading
+                max(times, key=times.__getitem__)
+                in estimate_write(sample.pattern, model=model).leading
             )
 
     assert clear > 30
@@ -94,15 +94,15 @@ def test_a_stage_leads_where_it_does_on_the_machine_itself() -> None:
 
 
 def test_intervals_grow_beyond_the_training_scales_and_say_so(model: WriteTimeModel) -> None:
-    near = estimate(INSIDE, model=model)
-    far = estimate(WritePattern(1024, 8, 10**9, None, 8, tuple(range(1024))), model=model)
+    near = estimate_write(INSIDE, model=model)
+    far = estimate_write(WritePattern(1024, 8, 10**9, None, 8, tuple(range(1024))), model=model)
 
     assert far.high / far.low > near.high / near.low
     assert any("1024 nodes are beyond the 128 of training" in text for text in far.warnings)
 
 
 def test_values_outside_the_training_are_named(model: WriteTimeModel) -> None:
-    found = estimate(WritePattern(64, 8, 10**6), model=model)
+    found = estimate_write(WritePattern(64, 8, 10**6), model=model)
 
     assert any("burst size in MB 1 is outside" in text for text in found.warnings)
     assert any("no node list" in text for text in found.warnings)
@@ -119,18 +119,18 @@ def test_features_that_moved_together_are_named_when_they_part() -> None:
 
     samples = [in_a_row(s) for s in titan_samples((1, 2, 4, 8, 16, 32, 64))]
     settings = TrainingSettings(kind="relative-lasso")
-    found = train(samples, system=load_system("titan"), settings=settings)
+    found = train_model(samples, system=load_system("titan"), settings=settings)
     scattered = WritePattern(32, 8, 10**9, None, 8, tuple(range(0, 3200, 100)))
 
-    warnings = estimate(scattered, model=found).warnings
+    warnings = estimate_write(scattered, model=found).warnings
 
     assert found.facts.copied_features or found.together
-    assert any("n_r = " in text or "moved together" in text for text in warnings)
+    assert any("I/O routers in use" in text or "changed together" in text for text in warnings)
 
 
 def test_impossible_patterns_are_refused(model: WriteTimeModel) -> None:
     with pytest.raises(AnalysisError, match="cores per node"):
-        estimate(WritePattern(4, 64, 10**9), model=model)
+        estimate_write(WritePattern(4, 64, 10**9), model=model)
 
 
 def test_phases_of_a_trace_become_patterns(model: WriteTimeModel) -> None:
@@ -139,24 +139,23 @@ def test_phases_of_a_trace_become_patterns(model: WriteTimeModel) -> None:
         {"start": 50.0, "end": 70.0, "ranks": 32, "hosts": None, "bytes": 32 * 10**9},
     ]
 
-    phases = phases_of(intervals, cores_per_node=16)
-    found = compare_phases(phases, model=model, stripe_count=4)
+    first, second = compare_phases(intervals, model=model, stripe_count=4)
 
-    assert phases[0] == WritePhase(5.0, 25.0, 4, 8, 10**9)
-    assert (phases[1].nodes, phases[1].cores_per_node) == (2, 16)
-    assert found[0].measured == 20.0
-    assert found[0].ratio == pytest.approx(20.0 / found[0].estimate.seconds)
+    assert (first.start, first.end, first.duration) == (5.0, 25.0, 20.0)
+    assert first.estimate.pattern == WritePattern(4, 8, 10**9, stripe_count=4)
+    assert second.estimate.pattern == WritePattern(2, 16, 10**9, stripe_count=4)
+    assert first.ratio == pytest.approx(20.0 / first.estimate.seconds)
 
 
 def test_a_trace_without_write_phases_is_refused(model: WriteTimeModel) -> None:
-    with pytest.raises(NotEnoughDetailError, match="files of their own"):
+    with pytest.raises(NotEnoughDetailError, match="writes a separate file"):
         compare_phases([], model=model)
 
 
 def test_tuning_ranks_configurations_of_the_same_bytes(model: WriteTimeModel) -> None:
-    limits = Limits(cores=(1, 8), nodes=(16, 64), stripe_counts=(1, 64))
+    limits = TuningLimits(cores=(1, 8), nodes=(16, 64), stripe_counts=(1, 64))
 
-    now, choices = tune(INSIDE, model=model, limits=limits)
+    now, choices = rank_alternatives(INSIDE, model=model, limits=limits)
 
     seconds = [choice.estimate.seconds for choice in choices]
     assert seconds == sorted(seconds)
@@ -167,9 +166,9 @@ def test_tuning_ranks_configurations_of_the_same_bytes(model: WriteTimeModel) ->
 
 
 def test_tuning_keeps_to_the_burst_a_process_can_hold(model: WriteTimeModel) -> None:
-    limits = Limits(cores=(1, 8), nodes=(16, 64), burst_bytes=2 * 10**9)
+    limits = TuningLimits(cores=(1, 8), nodes=(16, 64), burst_bytes=2 * 10**9)
 
-    _, choices = tune(INSIDE, model=model, limits=limits)
+    _, choices = rank_alternatives(INSIDE, model=model, limits=limits)
 
     assert max(c.estimate.pattern.burst_bytes for c in choices) == 2 * 10**9
 

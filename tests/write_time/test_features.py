@@ -18,7 +18,7 @@ from ioprism.write_time.features import (
     feature_table,
     features,
 )
-from ioprism.write_time.parameters import check_pattern, parameters
+from ioprism.write_time.loads import check_pattern, parameters
 from tests.conftest import ROOT
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(

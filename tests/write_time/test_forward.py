@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.write_time.forward import (
-    Cell,
+from ioprism.write_time.extrapolation import (
+    ForwardCheck,
     Predicts,
-    best,
-    blended,
+    blend_checks,
+    first_within_tie,
     forward_checks,
     forward_error,
     forward_splits,
 )
-from ioprism.write_time.gram import TrainingData
-from ioprism.write_time.lasso import FloatArray
+from ioprism.write_time.system import FloatArray
+from ioprism.write_time.training_data import TrainingData
 
 
 def made(scales: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)) -> TrainingData:
@@ -51,17 +51,20 @@ def test_an_error_that_grows_with_scale_is_measured_by_distance() -> None:
     for cell in checks:
         assert np.allclose(cell.logarithms, cell.doublings * np.log(2))
     assert forward_error(checks) > np.log(2)
-    assert forward_error(blended([checks, checks])) == forward_error(checks)
+    assert forward_error(blend_checks([checks, checks])) == forward_error(checks)
 
 
 def test_of_errors_too_close_to_tell_the_first_is_taken() -> None:
-    assert best({"explains": 0.104, "boosting": 0.100}, tie=0.05) == "explains"
-    assert best({"explains": 0.110, "boosting": 0.100}, tie=0.05) == "boosting"
+    assert first_within_tie({"explains": 0.104, "boosting": 0.100}, tie=0.05) == "explains"
+    assert first_within_tie({"explains": 0.110, "boosting": 0.100}, tie=0.05) == "boosting"
 
 
 def test_a_check_counts_by_the_number_of_scales_it_saw() -> None:
-    few = (Cell(1.0, np.array([0.4]), 1.5), Cell(2.0, np.array([0.2]), 1.5))  # saw three scales
-    many = (Cell(1.0, np.array([0.1]), 7.0),)
+    few = (
+        ForwardCheck(1.0, np.array([0.4]), 1.5),
+        ForwardCheck(2.0, np.array([0.2]), 1.5),
+    )  # saw three scales
+    many = (ForwardCheck(1.0, np.array([0.1]), 7.0),)
 
     assert forward_error((*few, *many)) == pytest.approx((3 * 0.3 + 7 * 0.1) / 10)
     assert sum(cell.weight for cell in forward_checks(made(), _exact)) == 4 + 5 + 6 + 7

@@ -7,14 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ioprism.write_time.gram import (
-    MOST_SCALES,
-    Objective,
-    TrainingData,
-    all_subsets,
-    search,
-)
-from ioprism.write_time.lasso import FloatArray
+from ioprism.write_time.lasso import MAX_SCALES, Objective, all_subsets, search
+from ioprism.write_time.system import FloatArray
+from ioprism.write_time.training_data import TrainingData
 
 PENALTIES = (1.0, 0.1, 0.01, 0.001)
 
@@ -113,4 +108,4 @@ def test_equal_columns_do_not_break_the_search() -> None:
 
 def test_255_training_sets_of_eight_scales_and_ranges_of_many() -> None:
     assert len(all_subsets(range(8))) == 255
-    assert len(all_subsets(range(MOST_SCALES + 2))) == 12 * 13 // 2
+    assert len(all_subsets(range(MAX_SCALES + 2))) == 12 * 13 // 2

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from ioprism import OutputError, UsageError
 from ioprism.write_time import WritePattern
-from ioprism.write_time.campaign.launchers import (
+from ioprism.write_time.launchers import (
     STARTS,
     BuiltIn,
     Ior,
@@ -20,7 +21,15 @@ from ioprism.write_time.campaign.launchers import (
     ior_command,
     stripe_command,
 )
-from ioprism.write_time.campaign.machine import MachineFacts, allocated_hosts, draft, look_around
+from ioprism.write_time.machine import (
+    SCHEDULERS,
+    MachineFacts,
+    SamplingJob,
+    allocated_hosts,
+    draft,
+    job_script,
+    look_around,
+)
 
 SUMMARY = {
     "tests": [
@@ -30,6 +39,12 @@ SUMMARY = {
             "Results": [{"access": "write", "totalTime": 1.25}],
         }
     ]
+}
+HEADERS = {
+    "slurm": ("#SBATCH --nodes=16", "#SBATCH --time=01:30:00", "#SBATCH --account=abc"),
+    "lsf": ("#BSUB -nnodes 16", "#BSUB -W 01:30", "#BSUB -P abc"),
+    "pbs": ("#PBS -l select=16", "#PBS -l walltime=01:30:00", "#PBS -A abc"),
+    "flux": ("# flux: --nodes=16", "# flux: --time-limit=90m", "# flux: --bank=abc"),
 }
 
 
@@ -226,3 +241,34 @@ def test_a_draft_tells_measured_from_guessed(programs: Path, tmp_path: Path) -> 
     assert (found.nodes, found.cores_per_node) == (100, 64)
     assert "nodes = 100\n" in text
     assert "targets = 16 # check" in draft(MachineFacts("x", "lustre", 4))
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_a_script_asks_for_nodes_and_time_and_is_valid_shell(
+    scheduler: str, tmp_path: Path
+) -> None:
+    job = SamplingJob(
+        tmp_path / "my runs.db", tmp_path, tmp_path / "job.sh", 16, 90, "abc", "debug"
+    )
+
+    text = job_script(scheduler, job)
+
+    assert set(HEADERS[scheduler]) <= set(text.splitlines())
+    assert f"--store '{tmp_path}/my runs.db'" in text
+    subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+
+
+@pytest.mark.parametrize(("code", "submitted"), [(0, False), (3, True), (1, False)])
+def test_a_script_submits_itself_again_only_while_something_is_left(
+    code: int, submitted: bool, tmp_path: Path
+) -> None:
+    job = SamplingJob(tmp_path / "s.db", tmp_path, tmp_path / "job.sh", 1, 60)
+    for name, body in (("ioprism", f"exit {code}"), ("sbatch", f"echo $1 > {tmp_path}/sent")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+
+    subprocess.run(
+        ["/bin/bash"], input=job_script("slurm", job), text=True, env={"PATH": str(tmp_path)}
+    )
+
+    assert (tmp_path / "sent").exists() == submitted

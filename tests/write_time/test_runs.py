@@ -10,7 +10,7 @@ import pytest
 
 from ioprism import BrokenTraceError, TraceError
 from ioprism.write_time import Run, WritePattern
-from ioprism.write_time.sample_formats.runs import read_runs
+from ioprism.write_time.run_files import read_runs
 
 HEADER = "pattern,nodes,cores_per_node,burst_bytes,stripe_bytes,stripe_count,node_list,seconds\n"
 GOOD = HEADER + '1,2,4,1000000,,,"0-1",6.5\n1,2,4,1000000,,,"0-1",6.7\n2,1,1,5,1000000,4,7,1.5\n'

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ioprism.write_time import WritePattern, load_system
-from ioprism.write_time.stage_loads import LOADS, stage_loads, whole_machine
+from ioprism.write_time.loads import LOADS, stage_loads, whole_machine
 from ioprism.write_time.stage_model import Shape, StageFit, fit_stages
 from tests.write_time.machines import titan_samples
 

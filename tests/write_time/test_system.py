@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
+from typing import Any
+
 import pytest
 
 from ioprism import AnalysisError, UsageError
 from ioprism.write_time import load_system
-from ioprism.write_time.system import bundled_systems, parse_system
+from ioprism.write_time.system import SamplingRule, bundled_systems, parse_system
+from tests.conftest import TEST_DATA
 from tests.write_time.machines import PLAIN
 
 LUSTRE = """
@@ -69,3 +74,26 @@ def test_a_broken_description_is_refused_with_the_reason(text: str, reason: str)
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="cetus, titan"):
         load_system("frontier")
+
+
+VECTORS = json.loads((TEST_DATA / "write_time/convergence.expected.json").read_text())
+
+
+@pytest.mark.parametrize("case", VECTORS)
+def test_the_central_limit_rule_equals_the_vectors(case: dict[str, Any]) -> None:
+    rule = SamplingRule(confidence=case["confidence"])
+
+    width = rule.relative_half_width(case["times"])
+
+    assert width == pytest.approx(case["rel_halfwidth"], rel=1e-14)
+    assert rule.is_converged(case["times"]) is case["converged"]
+
+
+def test_one_run_never_converges() -> None:
+    assert SamplingRule().relative_half_width([3.0]) == math.inf
+    assert not SamplingRule().is_converged([3.0, 3.0])
+
+
+def test_nine_runs_are_enough_even_if_they_differ() -> None:
+    assert SamplingRule().is_finished([1.0, 9.0] * 5)
+    assert not SamplingRule().is_finished([1.0, 9.0] * 4)

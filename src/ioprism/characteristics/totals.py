@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import polars as pl
 
+from ioprism.characteristics.details import Details, describe_details
 from ioprism.engine.base import Engine
 from ioprism.model.layers import HEIGHT, LAYERS, SIZE_BINS, UPWARDS, SizeBin
 from ioprism.model.machine import Ceiling
 from ioprism.model.result import Result
 from ioprism.model.trace import Job, Trace
 from ioprism.units import format_bytes, format_counted, format_seconds
-from ioprism.views.calls.totals import RequestSizes, Totals, at_deepest, deepest_layers, height_of
+from ioprism.views.calls.totals import (
+    NO_EXACT_SIZES,
+    ExactSizes,
+    RequestSizes,
+    Totals,
+    at_deepest,
+    deepest_layers,
+    height_of,
+)
 from ioprism.views.counters.totals import counter_sizes, counter_totals
 
 NOT_INTERFACES = ("application", "other")  # what a program marks itself, and calls without I/O
@@ -68,6 +77,7 @@ class Characteristics(Result):
     by_layer: Mapping[str, Mapping[str, Amount]]  # layer -> read, write, metadata, [other]
     request_sizes: Mapping[str, tuple[SizeCount, ...]]  # read, write: at the deepest layer only
     amplification: tuple[Amplification, ...] = ()  # from the program down to storage
+    details: Details = field(default_factory=Details)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism characterise --json` says."""
@@ -107,6 +117,7 @@ class Characteristics(Result):
                 for direction, sizes in self.request_sizes.items()
             },
             "amplification": [asdict(one) for one in self.amplification],
+            **self.details.to_dict(),
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -146,7 +157,7 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
     Bytes that pass through several interfaces are counted once in totals, at the deepest
     interface that shows them (see `views/calls/deepest.py`).
     """
-    totals, sizes = _totals_and_sizes(trace, engine)
+    totals, sizes, exact_sizes = _totals_and_sizes(trace, engine)
     done = totals.filter(pl.col("operation") != "other")
     deepest = deepest_layers(done, trace)
     counted = at_deepest(done, deepest)
@@ -162,6 +173,7 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
         by_layer=_by_layer(totals),
         request_sizes=_request_sizes(at_deepest(sizes, deepest)),
         amplification=tuple(_amplification(done, trace)),
+        details=describe_details(trace, counted, exact_sizes),
     )
 
 
@@ -194,16 +206,20 @@ def _amplification(totals: pl.DataFrame, trace: Trace) -> Iterator[Amplification
         )
 
 
-def _totals_and_sizes(trace: Trace, engine: Engine) -> tuple[pl.DataFrame, pl.DataFrame]:
-    totals, sizes = counter_totals(trace), counter_sizes(trace)
+def _totals_and_sizes(
+    trace: Trace, engine: Engine
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Calls, histograms of sizes, and sizes themselves, which counters tell otherwise."""
+    totals, sizes, exact_sizes = counter_totals(trace), counter_sizes(trace), NO_EXACT_SIZES
     layers = set(totals["layer"].unique().to_list())
     if trace.partitions and not {"posix", "stdio"} & layers:
         keys = ("file", "layer", "operation")
-        event_totals, event_sizes = engine.run(trace, Totals(keys), RequestSizes(keys))
+        views = Totals(keys), RequestSizes(keys), ExactSizes()
+        event_totals, event_sizes, exact_sizes = engine.run(trace, *views)
         missing = ~pl.col("layer").is_in(sorted(layers))
         totals = pl.concat([totals.drop("rank"), event_totals.filter(missing)], how="diagonal")
         sizes = pl.concat([sizes, event_sizes.filter(missing)], how="diagonal")
-    return totals, sizes
+    return totals, sizes, exact_sizes
 
 
 def _outermost_time(trace: Trace, totals: pl.DataFrame) -> float:

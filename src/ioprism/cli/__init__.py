@@ -57,7 +57,7 @@ ALIASES = {"characterize": "characterise", "analyse": "report", "analyze": "repo
 
 # Side products keep their commands in their own folders.
 ELSEWHERE = {
-    "replay": "ioprism.live.replay_command",
+    "replay": "ioprism.live.replay",
     "servers": "ioprism.servers.commands",
     "watch": "ioprism.live.watch_command",
     "write-time": "ioprism.write_time.commands",

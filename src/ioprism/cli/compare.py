@@ -48,6 +48,7 @@ class TwoSides(Command):
     help="How files lie on storage targets, as `diagnose` takes it; may be given for each run.",
 )
 @options.one_job
+@options.anonymise
 @options.format_name
 @options.as_json
 @options.quiet

@@ -75,7 +75,9 @@ def diagnose(
     else:
         from ioprism.reports.to_terminal import diagnose as terminal_form
 
-        terminal_form.show(verdict, output.console(), job=trace.job, paths=paths, top=top)
+        terminal_form.show(
+            verdict, output.console(), job=trace.job, paths=options.shown_paths(paths), top=top
+        )
         output.show_warnings(trace.completeness.warnings)
     if fail_on is not None and verdict.share >= fail_on:
         click.get_current_context().exit(FAILED)

@@ -13,7 +13,8 @@ from ioprism.command.options import Command, option
 from ioprism.diagnosis.insights import Failed, Judged, judge_group, judge_many
 from ioprism.diagnosis.rules.registry import LEVELS, Insights
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.job_groups import groups
+from ioprism.formats.registry import job_groups
+from ioprism.model.pseudonyms import shown_message
 from ioprism.model.verdict import Severity
 from ioprism.settings import Thresholds, read_thresholds
 
@@ -55,7 +56,7 @@ def insights(
     """
     thresholds = chosen_thresholds(thresholds_file)
     loads = server_loads(servers)
-    jobs_of_paths = groups(paths, format_name=format_name, grouping=options.grouping())
+    jobs_of_paths = job_groups(paths, format_name=format_name, grouping=options.grouping())
     level = Severity(min_level)
     if len(jobs_of_paths) == 1:
         with output.progress("reading events", quiet=quiet) as progress:
@@ -80,7 +81,7 @@ def insights(
                 )
             )
         jobs = [result for result in results if isinstance(result, Judged)]
-        failures = [result.message for result in results if isinstance(result, Failed)]
+        failures = [shown_message(one.message) for one in results if isinstance(one, Failed)]
         _show_many(jobs, failures, paths, level, as_json=as_json, everything=everything)
     if fail_on is not None and _meets(jobs, Severity(fail_on)):
         click.get_current_context().exit(FAILED)
@@ -95,7 +96,7 @@ def server_loads(store: Path | None) -> ServerLoads | None:
     """Open a store of server counters once, rather than for every job."""
     if store is None:
         return None
-    from ioprism.servers.background_load import stored_loads
+    from ioprism.servers.load import stored_loads
 
     return stored_loads(store)
 

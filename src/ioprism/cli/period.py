@@ -14,11 +14,10 @@ from ioprism.command.options import PATH, Command, Number, option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
 from ioprism.periodicity.detect import METHODS, Options
-from ioprism.periodicity.spectral.filters import parse_filter
-from ioprism.periodicity.spectral.outliers import OUTLIERS
-from ioprism.periodicity.steps import JobRhythm, RhythmSettings, job_rhythm
+from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings, job_periodicity
+from ioprism.periodicity.sampling import parse_filter
+from ioprism.periodicity.spectral.dft import OUTLIERS
 from ioprism.reports import to_json
-from ioprism.reports.to_json import period as json_form
 from ioprism.reports.to_terminal import period as terminal_form
 from ioprism.views.time.bandwidth import KEYS
 
@@ -111,7 +110,7 @@ def period(
     format_name: str | None,
     as_json: bool,
     quiet: bool,
-    **sought: Any,  # noqa: ANN401 - as `RhythmSettings` has them
+    **sought: Any,  # noqa: ANN401 - as `PeriodSettings` has them
 ) -> None:
     """Find the period of a job's I/O, how certain it is, and when it holds.
 
@@ -120,7 +119,7 @@ def period(
     Example: ioprism period run42.darshan --direction write
     """
     how = "hybrid" if hybrid else method
-    settings = RhythmSettings(
+    settings = PeriodSettings(
         options=Options(how, false_alarm, outliers, tolerance, wavelet, level),
         chosen_filter=parse_filter(filter_text) if filter_text else None,
         **sought,
@@ -132,18 +131,18 @@ def period(
         return
     trace = _read(paths, mapping, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        rhythm = job_rhythm(trace, LocalEngine(progress), settings)
+        periodicity = job_periodicity(trace, LocalEngine(progress), settings)
     if page is not None:
-        _write_page(page, rhythm, trace, settings, replace=force)
+        _write_page(page, periodicity, trace, settings, replace=force)
     if figure is not None:
-        _write_figure(figure, rhythm, settings)
+        _write_figure(figure, periodicity, settings)
     if as_json:
-        click.echo(to_json.document(trace, json_form.body(rhythm, settings.by)))
+        click.echo(to_json.document(trace, periodicity.to_dict(settings.by)))
     else:
-        terminal_form.show(rhythm.whole, output.console())
-        terminal_form.show_asynchronous(rhythm.asynchronous, output.console())
+        terminal_form.show(periodicity.whole, output.console())
+        terminal_form.show_asynchronous(periodicity.asynchronous, output.console())
         if settings.by is not None:
-            parts = rhythm.parts[:MOST_PARTS]
+            parts = periodicity.parts[:MOST_PARTS]
             terminal_form.show_parts(parts, output.console(), key=settings.by)
         output.show_warnings(trace)
     output.say_written(page, figure.path if figure else None, quiet=quiet)
@@ -153,7 +152,7 @@ def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path
     """The paths of each job; a single file is one without asking."""
     if len(paths) == 1 and paths[0].is_file():
         return [paths]
-    from ioprism.formats.job_groups import job_groups
+    from ioprism.formats.registry import job_groups
 
     return job_groups(paths, format_name=format_name, grouping=options.grouping())
 
@@ -161,7 +160,7 @@ def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path
 def _show_many(
     paths: tuple[Path, ...],
     jobs: list[tuple[Path, ...]],
-    settings: RhythmSettings,
+    settings: PeriodSettings,
     format_name: str | None,
     *,
     as_json: bool,
@@ -170,29 +169,36 @@ def _show_many(
     from ioprism.periodicity.many import period_table
 
     with output.progress("looking for periods", quiet=quiet) as progress:
-        table = period_table(jobs, settings, format_name=format_name, progress=progress)
-    for message in table.failed:
+        periods = period_table(jobs, settings, format_name=format_name, progress=progress)
+    for message in periods.failed:
         output.say(f"skipped {message}")
     if as_json:
-        document = to_json.document_of(table.to_dict(), paths=paths, format_name="several")
+        document = to_json.document_of(periods.to_dict(), paths=paths, format_name="several")
         click.echo(document)
     else:
-        terminal_form.show_many(table, output.console())
+        terminal_form.show_many(periods, output.console())
 
 
 def _write_page(
-    page: Path, rhythm: JobRhythm, trace: Trace, settings: RhythmSettings, *, replace: bool
+    page: Path,
+    periodicity: JobPeriodicity,
+    trace: Trace,
+    settings: PeriodSettings,
+    *,
+    replace: bool,
 ) -> None:
     from ioprism.reports.to_html import period as html_form
     from ioprism.storage.atomic import atomic_write_text
 
-    atomic_write_text(page, html_form.page(rhythm, trace, settings), replace=replace)
+    atomic_write_text(page, html_form.page(periodicity, trace, settings), replace=replace)
 
 
-def _write_figure(figure: FigureRequest, rhythm: JobRhythm, settings: RhythmSettings) -> None:
-    from ioprism.reports.figures.rhythm_figures import DrawnRhythm
+def _write_figure(
+    figure: FigureRequest, periodicity: JobPeriodicity, settings: PeriodSettings
+) -> None:
+    from ioprism.reports.figures.period_figures import DrawnPeriodicity
 
-    figure.write(DrawnRhythm(rhythm.whole, settings.metric, settings.options))
+    figure.write(DrawnPeriodicity(periodicity.whole, settings.metric, settings.options))
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:

@@ -28,7 +28,7 @@ horizon = 8000            # seconds to simulate
 
 [[jobs]]
 name = "fast"
-count = 4                 # jobs alike
+count = 4                 # equal jobs
 period = 10               # seconds from one phase to the next, alone on the machine
 io_share = 0.07           # of the period spent in I/O; or give bytes = "5GB"
 
@@ -57,7 +57,7 @@ spread = 0.2              # of the period, from job to job
     multiple=True,
     type=click.Choice(SOURCES),
     default=("given", "live"),
-    help="Who tells periods: given as they are, found live by ioprism, or by FTIO.",
+    help="Source of the periods: as given, as ioprism finds them live, or as FTIO does.",
 )
 @option("--bandwidth", metavar="SIZE", help="Bandwidth of the file system per second, as 10GB.")
 @option("--horizon", type=NumberRange(min=0.0, min_open=True), help="Seconds to simulate.")
@@ -65,6 +65,7 @@ spread = 0.2              # of the period, from job to job
 @option("--ftio-python", type=PATH, help="Python that has FTIO, for --phases ftio.")
 @option("--example", is_flag=True, help="Print an example of a workload and exit.")
 @options.page
+@options.anonymise
 @options.as_json
 @options.quiet
 def schedule(
@@ -101,30 +102,30 @@ def schedule(
         ftio_python=ftio_python,
     )
     with output.progress("simulating", quiet=quiet):
-        simulated = _schedule(paths, settings)
+        result = _schedule(paths, settings)
     if page is not None:
         from ioprism.reports.to_html import schedule as html_form
         from ioprism.storage.atomic import atomic_write_text
 
-        atomic_write_text(page, html_form.page(simulated), replace=force)
+        atomic_write_text(page, html_form.page(result), replace=force)
     if as_json:
-        click.echo(to_json.document_of(simulated.to_dict(), paths=paths, format_name="workload"))
+        click.echo(to_json.document_of(result.to_dict(), paths=paths, format_name="workload"))
     else:
-        terminal_form.show(simulated, output.console())
+        terminal_form.show(result, output.console())
     output.say_written(page, quiet=quiet)
 
 
 def _schedule(paths: tuple[Path, ...], settings: ScheduleSettings) -> Schedule:
     if not paths:
         return schedule_workload(None, settings)
-    source = ", ".join(path.name for path in paths)
+    source = ", ".join(path.name for path in options.shown_paths(paths))
     if len(paths) == 1 and paths[0].suffix == ".toml":
         from ioprism.formats.workloads import read_workload
 
         return schedule_workload(read_workload(paths[0]), settings, source=source)
     if len(paths) == 1 and (paths[0] / "ioprism-site.json").is_file():
         return schedule_jobs(jobs_of_store(paths[0]), settings, source=source)
-    from ioprism.formats.job_groups import job_groups
+    from ioprism.formats.registry import job_groups
 
     jobs = jobs_of_traces(job_groups(paths))
     return schedule_jobs(jobs, settings, source=source)

@@ -84,9 +84,9 @@ class Written(click.Path):
 
 # Options that few users need; help lists them last.
 ADVANCED = {
-    "--one-job", "--each", "--clock-offsets", "--format", "--thresholds", "--layout", "--ceiling",
-    "--model", "--servers", "--engine", "--scheduler", "--cluster", "--workers", "--memory-limit",
-    "--index",
+    "--one-job", "--each", "--clock-offsets", "--anonymise", "--format", "--thresholds", "--layout",
+    "--ceiling", "--model", "--servers", "--engine", "--scheduler", "--cluster", "--workers",
+    "--memory-limit", "--index",
 }  # fmt: skip
 
 
@@ -138,6 +138,20 @@ def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
+def _set_key(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+    """Let the traces that the command reads have other names."""
+    if path is not None and not context.resilient_parsing:
+        from ioprism.model.pseudonyms import anonymised_by
+
+        context.with_resource(anonymised_by(path))
+
+
+anonymise: Decorator = option(
+    "--anonymise", metavar="KEYFILE", expose_value=False, type=PATH, callback=_set_key,
+    help="Replace names of files, hosts, programs and users; the same under the same key.",
+)  # fmt: skip
+
+
 def traces(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the paths of traces, and what several of them mean (see `grouping`)."""
     return stack_decorators(
@@ -148,6 +162,7 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
         option("--clock-offsets", metavar="FILE", expose_value=False,
                type=PATH, callback=_set_clocks,
                help="Lines of a host, rank or file, and the seconds its clock is ahead."),
+        anonymise,
     )(command)  # fmt: skip
 
 
@@ -181,6 +196,14 @@ def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -
 def grouping() -> Grouping:
     """What several paths mean to the command that runs."""
     return cast("Grouping", click.get_current_context().meta.get(_GROUPING, "auto"))
+
+
+def shown_paths(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the paths that may be shown: other names where traces have other names."""
+    from ioprism.model.pseudonyms import chosen_pseudonyms
+
+    names = chosen_pseudonyms()
+    return paths if names is None else tuple(map(names.source, paths))
 
 
 def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:

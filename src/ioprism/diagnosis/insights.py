@@ -62,7 +62,7 @@ def judge_group(
     from ioprism.engine.prepared import SharedViews, in_memory
     from ioprism.formats.registry import read_trace
 
-    trace = read_trace(*group, format_name=format_name)
+    trace = read_trace(*group, format_name=format_name, grouping="one")
     held = in_memory(trace, progress=progress)
     engine = SharedViews(LocalEngine(progress), held, first_views(held))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)

@@ -14,7 +14,7 @@ from ioprism.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks
-    from ioprism.periodicity.results import Rhythm
+    from ioprism.periodicity.results import Periodicity
 
 MOST_BOTTLENECKS = 5
 COSTLY = 0.05  # of the run time above peers: a bottleneck that is more than worth knowing
@@ -89,19 +89,19 @@ def _bound_seconds(finding: Finding, verdict: Verdict, thresholds: Thresholds) -
 def rank_all(
     findings: Iterable[Finding],
     bottlenecks: Bottlenecks | None,
-    rhythm: Rhythm | None,
+    periodicity: Periodicity | None,
     *,
     floor: float = 0.0,
 ) -> tuple[Finding, ...]:
-    """Join what rules, bottlenecks and rhythm say.
+    """Join what rules, bottlenecks and periodicity say.
 
     Args:
         findings: what the rules say.
         bottlenecks: all of them; the gravest become findings.
-        rhythm: of the bandwidth.
+        periodicity: of the bandwidth.
         floor: seconds; what takes less is worth a note at most.
     """
-    return (*findings, *_of_bottlenecks(bottlenecks, floor), *_of_rhythm(rhythm))
+    return (*findings, *_of_bottlenecks(bottlenecks, floor), *_of_periodicity(periodicity))
 
 
 def _of_bottlenecks(bottlenecks: Bottlenecks | None, floor: float) -> Iterator[Finding]:
@@ -132,12 +132,12 @@ def _of_bottleneck(bottleneck: Bottleneck, floor: float) -> Finding:
     )
 
 
-def _of_rhythm(rhythm: Rhythm | None) -> Iterator[Finding]:
-    if rhythm is None or rhythm.period is None:
+def _of_periodicity(periodicity: Periodicity | None) -> Iterator[Finding]:
+    if periodicity is None or periodicity.period is None:
         return
-    period, burst, following = rhythm.period, rhythm.burst, rhythm.next_phase
+    period, burst, following = periodicity.period, periodicity.burst, periodicity.next_phase
     amount = f", {format_bytes(burst.bytes)} each time" if burst else ""
-    what = {"read": "reading", "write": "writing"}.get(rhythm.direction, "I/O")
+    what = {"read": "reading", "write": "writing"}.get(periodicity.direction, "I/O")
     evidence = {
         "period": period.seconds,
         "false_alarm_probability": period.false_alarm_probability,

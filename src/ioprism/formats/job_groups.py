@@ -1,119 +1,216 @@
-"""Which files are one job: the rule that all commands share."""
+"""Which files are one job: the rule that all commands and the library share.
+
+Tracers that write a file for each process leave a run as many files. What is in them decides:
+who started whom, which program ran, on which host, and when. Names are only a hint, for files
+whose content leaves two answers.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+import math
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ioprism.errors import BrokenTraceError, NoSuchTraceError, TraceError, UnknownFormatError
+from ioprism.errors import TraceError
 from ioprism.formats.darshan.job import read_job
-from ioprism.formats.darshan.log import is_log, read_log
-from ioprism.formats.files import files_below
-from ioprism.storage.remote import exists
-
-if TYPE_CHECKING:
-    from ioprism.formats.registry import Grouping
+from ioprism.formats.darshan.log import read_log
+from ioprism.model.trace import Trace
 
 Group = tuple[Path, ...]
 
+# These write a file for each process of a run.
+PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
+# Linux counts to at least 32,768 before it uses a process id again (proc(5), pid_max): within
+# a minute, one id is one process.
+SAME_PROCESS_SECONDS = 60.0
 
-def groups(
-    paths: Sequence[Path], *, format_name: str | None, grouping: Grouping = "auto"
-) -> list[Group]:
-    """Return the logs of each job, by the rule that all commands share.
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+# Hashes, process ids, and what DFTracer adds to say how it was loaded.
+_OF_ONE_FILE = re.compile(
+    r"(?<![0-9a-z])[0-9a-f]{8,}(?![0-9a-z])|\d+|(?<![a-z])(?:preload|app|fork)(?![a-z])"
+)
+_ENDINGS = re.compile(r"(?:\.(?:gz|pfw|strace|txt|log|out|json|msgpack))+$")
+_DATE = re.compile(r"(\d{4}-\d\d-\d\d)[_T ](\d\d:\d\d:\d\d)")
 
-    Darshan logs are told apart without reading their calls, so that a folder of thousands of
-    them costs little.
-
-    Raises:
-        NoSuchTraceError: there is nothing at a path.
-        UnknownFormatError: there is no trace in a folder.
-    """
-    for path in paths:
-        if not exists(path):
-            raise NoSuchTraceError(path)
-    if grouping == "one":
-        return [tuple(paths)]
-    units = [unit for path in paths for unit in _units(path, format_name)]
-    if grouping == "each":
-        return [(unit,) for unit in units]
-    logs = [unit for unit in units if format_name in (None, "darshan") and is_log(unit)]
-    closed = [unit for unit in units if not os.access(unit, os.R_OK)]  # which reading them says
-    known = {*logs, *closed}
-    others = [unit for unit in units if unit not in known]
-    return [*_jobs(logs), *_other_jobs(others, format_name), *((unit,) for unit in closed)]
+Process = tuple[str, int]  # host and process id
 
 
-def _units(path: Path, format_name: str | None) -> list[Path]:
-    """The traces at a path: itself, or those in a folder of Darshan logs."""
-    if path.is_file():
-        return [path]
-    files = files_below(path)
-    logs = [inner for inner in files if is_log(inner)]
-    if not logs or format_name not in (None, "darshan"):
-        return [path]
-    known = set(logs)
-    others = (inner for inner in files if inner not in known)
-    return [*logs, *(one for one in others if not os.access(one, os.R_OK) or _recognised(one))]
+@dataclass(frozen=True, slots=True)
+class ProcessFile:
+    """What a file says about the processes in it, as far as it tells which job they are of."""
+
+    path: Path
+    format: str
+    span: tuple[float, float] | None = None  # first and last call, seconds since 1970
+    hosts: frozenset[str] = frozenset()  # names, to recognise them in names of files
+    processes: frozenset[Process] = frozenset()
+    parents: frozenset[Process] = frozenset()
+    children: frozenset[Process] = frozenset()
+    program: str | None = None  # its command line, where the file tells
+
+    @property
+    def command(self) -> str | None:
+        """The command line without its numbers: ranks of one job differ in them."""
+        return None if self.program is None else _NUMBER.sub("#", self.program)
+
+    @property
+    def name_hint(self) -> tuple[str, str]:
+        """Folder and name without what differs between the processes of one run."""
+        name = _ENDINGS.sub("", self.path.name.lower())
+        folder = str(self.path.parent).lower()
+        for host in sorted(self.hosts, key=len, reverse=True):
+            if len(host) > 1:
+                name, folder = name.replace(host.lower(), ""), folder.replace(host.lower(), "")
+        return folder, re.sub(r"[\W_]+", "-", _OF_ONE_FILE.sub("", name)).strip("-")
 
 
-def _other_jobs(paths: Sequence[Path], format_name: str | None) -> list[Group]:
-    if len(paths) < 2:
-        return [(path,) for path in paths]
-    from ioprism.formats.registry import read_traces
+def describe_trace(trace: Trace) -> ProcessFile:
+    """Return what a trace of one file says about its processes."""
+    path, job = trace.paths[0], trace.job
+    rows = trace.processes.select("host", "pid").drop_nulls("pid").unique().rows()
+    start = _named_date(path) if job.start_time is None else job.start_time
+    return ProcessFile(
+        path,
+        trace.format,
+        span=None if start is None else (start, start + (job.runtime or 0.0)),
+        hosts=frozenset(host for host, _ in rows if host),
+        processes=frozenset((host or "", pid) for host, pid in rows if pid > 0),
+        parents=_tracer_of(path, trace.format),
+        children=frozenset(("", pid) for pid in trace.children),
+        program=job.executable,
+    )
 
-    return [trace.paths for trace in read_traces(*paths, format_name=format_name)]
 
-
-def _jobs(logs: Sequence[Path]) -> list[Group]:
-    """Join the logs that the ranks of a killed job left."""
-    jobs: dict[object, list[Path]] = {}
-    for path in logs:
-        jobs.setdefault(_killed_job(path) or path, []).append(path)
-    return [tuple(paths) for paths in jobs.values()]
-
-
-def _killed_job(path: Path) -> object | None:
+def _named_date(path: Path) -> float | None:
+    """When a file was begun, as its name says; no zone is needed to compare names."""
+    dated = _DATE.search(path.name)
     try:
-        job = read_job(read_log(path), _ignore) if "mmap" in path.name else None
+        moment = datetime.fromisoformat("T".join(dated.groups())) if dated else None
+    except ValueError:
+        return None
+    return None if moment is None else moment.replace(tzinfo=UTC).timestamp()
+
+
+def describe_damaged(path: Path, format_name: str) -> ProcessFile:
+    """Return what the name of a file says that cannot be read."""
+    return ProcessFile(path, format_name, parents=_tracer_of(path, format_name))
+
+
+def _tracer_of(path: Path, format_name: str) -> frozenset[Process]:
+    """`strace -ff -o NAME` writes NAME.PID for all processes below it: it is their ancestor."""
+    below = format_name == "strace" and path.suffix.removeprefix(".").isdecimal()
+    return frozenset({(str(path.with_suffix("")), 0)} if below else ())
+
+
+def group_files(files: Sequence[ProcessFile]) -> list[list[int]]:
+    """Return which files are one job, each by its place.
+
+    Files are one job if a process of one started a process of the other; or if they overlap in
+    time and run the same command below the same parent, or the same command under names that
+    differ only by process; or if one parent started them at the same time under such names.
+    """
+    links = _Links(len(files))
+    for pair in _related(files):
+        links.join(pair)
+    for numbers in _alike(files).values():
+        for overlapping in _overlapping(files, numbers):
+            links.join(overlapping)
+    return links.groups()
+
+
+@dataclass(slots=True)
+class _Links:
+    """Sets of numbers that grow together."""
+
+    count: int
+    above: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.above = list(range(self.count))
+
+    def first(self, number: int) -> int:
+        while self.above[number] != number:
+            self.above[number] = self.above[self.above[number]]
+            number = self.above[number]
+        return number
+
+    def join(self, numbers: Sequence[int]) -> None:
+        roots = sorted({self.first(number) for number in numbers})
+        for root in roots[1:]:
+            self.above[root] = roots[0]
+
+    def groups(self) -> list[list[int]]:
+        sets: dict[int, list[int]] = defaultdict(list)
+        for number in range(self.count):
+            sets[self.first(number)].append(number)
+        return list(sets.values())
+
+
+def _related(files: Sequence[ProcessFile]) -> Iterator[tuple[int, int]]:
+    """Pairs of files with one process in both, or with a process and its parent."""
+    homes: dict[tuple[str, Process], list[int]] = defaultdict(list)
+    for number, file in enumerate(files):
+        for process in file.processes:
+            homes[file.format, process].append(number)
+    for number, file in enumerate(files):
+        gaps = dict.fromkeys(file.processes, 0.0)
+        gaps |= dict.fromkeys(file.parents | file.children, SAME_PROCESS_SECONDS)
+        for process, longest in gaps.items():
+            for other in homes.get((file.format, process), ()):
+                if other != number and _gap(file, files[other]) <= longest:
+                    yield number, other
+
+
+def _gap(one: ProcessFile, other: ProcessFile) -> float:
+    """Seconds between two files; none where one of them has no date."""
+    if one.span is None or other.span is None:
+        return 0.0
+    return max(one.span[0], other.span[0]) - min(one.span[1], other.span[1])
+
+
+def _alike(files: Sequence[ProcessFile]) -> dict[Hashable, list[int]]:
+    """Files that are one job if they overlap, by what they have in common."""
+    alike: dict[Hashable, list[int]] = defaultdict(list)
+    for number, file in enumerate(files):
+        alike[file.format, file.command, file.name_hint].append(number)
+        for parent in file.parents:
+            alike[file.format, parent, "name", file.name_hint].append(number)
+            if file.command is not None:
+                alike[file.format, parent, "command", file.command].append(number)
+    return alike
+
+
+def _overlapping(files: Sequence[ProcessFile], numbers: Sequence[int]) -> Iterator[list[int]]:
+    """Part files of processes that never ran at the same time.
+
+    Those without a date stay together, with the first that have one.
+    """
+    group = [number for number in numbers if files[number].span is None]
+    until = math.inf
+    dated = [(span, number) for number in numbers if (span := files[number].span) is not None]
+    for (start, end), number in sorted(dated):
+        if start > until:
+            yield group
+            group, until = [], end
+        until = end if math.isinf(until) else max(until, end)
+        group.append(number)
+    yield group
+
+
+def killed_job(path: Path) -> Hashable | None:
+    """Return what the logs that the ranks of a killed job left have in common; None for others.
+
+    Darshan writes them while the job runs, uncompressed.
+    """
+    try:
+        log = read_log(path)
+        job = read_job(log, lambda _: None) if log.compression == "none" else None
     except TraceError:
         return None
     if job is None or job.end_time is not None or (job.ranks or 1) < 2:
         return None
     return path.parent, job.user, job.executable, job.ranks, int(job.start_time or 0)
-
-
-def _ignore(warning: str) -> None:
-    """Warnings come again when the log is read for the answer."""
-    del warning
-
-
-def _recognised(path: Path) -> bool:
-    from ioprism.formats.registry import find_reader
-
-    try:
-        find_reader(path)
-    except (UnknownFormatError, BrokenTraceError):
-        return False
-    return True
-
-
-def job_groups(
-    paths: Sequence[Path], *, format_name: str | None = None, grouping: Grouping = "auto"
-) -> list[Group]:
-    """The paths of each job, by the rule that all commands share; folders of any format too."""
-    if grouping == "one" or (len(paths) == 1 and paths[0].is_file()):
-        return [tuple(paths)]
-    from ioprism.formats.registry import read_traces
-
-    jobs: list[Group] = []
-    for group in groups(paths, format_name=format_name, grouping=grouping):
-        if len(group) == 1 and group[0].is_dir():
-            traces = read_traces(*group, format_name=format_name, grouping=grouping)
-            # A folder that is one trace stays one: its files cannot be read one by one.
-            jobs += [group] if len(traces) == 1 else [tuple(trace.paths) for trace in traces]
-        else:
-            jobs.append(tuple(group))
-    return jobs

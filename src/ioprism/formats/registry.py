@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ioprism.errors import (
     BrokenTraceError,
@@ -22,8 +22,18 @@ from ioprism.errors import (
 from ioprism.formats.clock_offsets import said_offsets
 from ioprism.formats.darshan.log import is_log
 from ioprism.formats.files import check_readable
+from ioprism.formats.job_groups import (
+    PER_PROCESS,
+    Group,
+    ProcessFile,
+    describe_damaged,
+    describe_trace,
+    group_files,
+    killed_job,
+)
 from ioprism.formats.plausibility import gated
 from ioprism.formats.unrecognised import unrecognised
+from ioprism.model.pseudonyms import anonymise_trace, chosen_pseudonyms
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
 from ioprism.storage.recordings import recorded_runs
@@ -33,11 +43,11 @@ from ioprism.text import address_of
 GROUP = "ioprism.readers"
 OWN_STORE = "store"  # its events have passed the gate when they were written
 
-# What several paths mean: by the rule of `_jobs`, one job or workflow, or a job each.
+OWN_LOGS = "darshan"  # recognised without loading a reader
+
+# What several paths mean: by the rule of `job_groups`, one job or workflow, or a job each.
 Grouping = Literal["auto", "one", "each"]
 SETS_CLOCKS = ("dftracer", "recorder")  # readers that bring clocks together themselves
-# These write a file for each process of a run.
-PER_PROCESS = ("dftracer", "strace", "recorder-text", "gekkofs")
 
 # Loaded only when tried, so that `import ioprism` never imports a trace library.
 # Those that need no table library come first: a small signal is read before one is loaded.
@@ -88,6 +98,27 @@ class Reader(Protocol):
 
     def read(self, source: Path) -> Trace:
         """Read a trace of this format."""
+        ...
+
+
+@runtime_checkable
+class JoinsFiles(Reader, Protocol):
+    """A reader of per-process files that joins those of a job by itself."""
+
+    def files_of(self, source: Path) -> list[Path]:
+        """Return the files of a folder, or the file itself."""
+        ...
+
+    def survey(self, paths: Sequence[Path]) -> list[Any]:
+        """Look through files before they are read."""
+        ...
+
+    def describe(self, surveys: Sequence[Any]) -> list[ProcessFile]:
+        """Return what the files say about their processes."""
+        ...
+
+    def join(self, sources: Sequence[Path], surveys: Sequence[Any]) -> Trace:
+        """Return one trace of files that are one job."""
         ...
 
 
@@ -165,9 +196,7 @@ def read_traces(
 ) -> list[Trace]:
     """Read files and folders of any known formats: one trace per job.
 
-    A folder that `record` made holds one job for each run. Any other folder that is not itself a
-    trace is searched for traces; what is no trace in it is skipped, what is damaged is skipped with
-    a warning.
+    What is no trace in a folder is skipped, what is damaged is skipped with a warning.
 
     Args:
         sources: files and folders.
@@ -175,21 +204,29 @@ def read_traces(
         grouping: which of them are one job (see `Grouping`).
     """
     traces: list[Trace] = []
-    for source in sources:
-        runs = recorded_runs(source)  # all processes of a recorded run are one job
-        traces += [_merged(_read_one(run, format_name)) for run in runs or ()]
-        traces += [] if runs else _read_one(source, format_name)
+    damage: list[BrokenTraceError | NoSuchTraceError] = []
+    for job in find_jobs(sources, format_name=format_name, grouping=grouping):
+        try:
+            traces.append(job.read())
+        except (BrokenTraceError, NoSuchTraceError) as error:
+            if not job.in_folder:
+                raise
+            damage.append(error)
+    if damage and not traces:
+        raise damage[0]
+    for reason in damage:
+        traces[0].completeness.warn(str(reason).partition("\n")[0])
     if said_offsets():
         from ioprism.formats.clocks import warn_of_unused
 
         warn_of_unused(traces)
-    if grouping == "one":
-        return [_merged(traces)]
-    return traces if grouping == "each" else [_merged(group) for group in _jobs(traces)]
+    return traces
 
 
-def read_trace(*sources: Path, format_name: str | None = None, grouping: Grouping = "one") -> Trace:
-    """Read files and folders as one trace: a job, or a workflow of several.
+def read_trace(
+    *sources: Path, format_name: str | None = None, grouping: Grouping = "auto"
+) -> Trace:
+    """Read files and folders as one trace: a job, or with grouping "one" a workflow of several.
 
     Raises:
         SeveralJobsError: they are several jobs, and were not said to be one.
@@ -203,6 +240,189 @@ def read_trace(*sources: Path, format_name: str | None = None, grouping: Groupin
     return traces[0]
 
 
+def job_groups(
+    sources: Sequence[Path], *, format_name: str | None = None, grouping: Grouping = "auto"
+) -> list[Group]:
+    """Return the paths of each job; those of a job are read with grouping "one".
+
+    Darshan logs are told apart without reading them, so that thousands cost little.
+    """
+    jobs = find_jobs(sources, format_name=format_name, grouping=grouping)
+    return [job.paths for job in jobs]
+
+
+@dataclass(slots=True)
+class TraceFile:
+    """A file or folder that one reader reads, and what was read of it so far."""
+
+    path: Path
+    reader: Reader | None  # None: a Darshan log, whose reader is loaded when it is read
+    given: Path  # itself, or the folder in which it was found
+    error: BrokenTraceError | NoSuchTraceError | None = None  # why it cannot be read
+    trace: Trace | None = None
+    survey: Any = None  # of a reader that joins files by itself
+
+    @property
+    def format(self) -> str:
+        """The name of its format."""
+        return OWN_LOGS if self.reader is None else self.reader.name
+
+    def read(self) -> Trace:
+        """Return its trace."""
+        if self.error is not None:
+            raise self.error
+        if self.trace is None:
+            reader = self.reader or find_reader(self.path, format_name=OWN_LOGS)
+            self.trace = _checked(reader, reader.read(self.path))
+        return self.trace
+
+
+@dataclass(frozen=True, slots=True)
+class JobFiles:
+    """The files of one job."""
+
+    files: tuple[TraceFile, ...]
+    folder: Path | None = None  # that holds nothing else
+    in_folder: bool = False  # found there: what is damaged among others is left out
+
+    @property
+    def paths(self) -> Group:
+        """What to name to read this job."""
+        return tuple(file.path for file in self.files) if self.folder is None else (self.folder,)
+
+    def read(self) -> Trace:
+        """Read them as one trace."""
+        sound = [file for file in self.files if file.error is None] or self.files
+        joined = [file for file in sound if isinstance(file.reader, JoinsFiles)]
+        traces = [file.read() for file in sound if not isinstance(file.reader, JoinsFiles)]
+        if joined and isinstance(joiner := joined[0].reader, JoinsFiles):
+            paths = self.paths if self.folder else [file.path for file in joined]
+            traces.insert(0, _checked(joiner, joiner.join(paths, _surveys(joiner, joined))))
+        trace = _merged(traces)
+        for file in self.files:
+            if file.error is not None:
+                trace.completeness.warn(str(file.error).partition("\n")[0])
+        names = chosen_pseudonyms()
+        return trace if names is None else anonymise_trace(trace, names)
+
+
+def find_jobs(
+    sources: Sequence[Path], *, format_name: str | None = None, grouping: Grouping = "auto"
+) -> list[JobFiles]:
+    """Find the files of each job, by the rule of `job_groups` unless `grouping` says otherwise.
+
+    A folder that `record` made holds one job for each run. Any other folder that is not itself a
+    trace is searched for traces.
+
+    Raises:
+        NoSuchTraceError: there is nothing at a path.
+        UnknownFormatError: a file is no trace, or there is none in a folder.
+    """
+    jobs: list[JobFiles] = []
+    files: list[TraceFile] = []
+    for source in sources:
+        runs = recorded_runs(source) if exists(source) else {}  # all processes of a run are one job
+        jobs += [_job_of(trace_files(run, format_name)) for run in runs]
+        files += [] if runs else trace_files(source, format_name)
+    if grouping == "one":
+        return [_job_of([*(file for job in jobs for file in job.files), *files])]
+    groups = [[file] for file in files] if grouping == "each" else _group(files)
+    size = Counter(file.given for file in files)
+    return [*jobs, *(_job_of(group, size) for group in groups)]
+
+
+def _job_of(files: Sequence[TraceFile], size: Mapping[Path, int] | None = None) -> JobFiles:
+    """A job; it is known by its folder where that is what was given and holds nothing else."""
+    given = files[0].given
+    alone = all(file.given == given and isinstance(file.reader, JoinsFiles) for file in files)
+    whole = alone and given.is_dir() and (size is None or size[given] == len(files))
+    in_folder = any(file.given != file.path for file in files)
+    return JobFiles(tuple(files), given if whole else None, in_folder)
+
+
+def _group(files: Sequence[TraceFile]) -> list[list[TraceFile]]:
+    """Group files by what they say about their processes; each other trace is a job."""
+    groups: dict[Hashable, list[TraceFile]] = {}
+    described = _describe([file for file in files if file.format in PER_PROCESS])
+    for number, numbers in enumerate(group_files([facts for _, facts in described])):
+        groups[number] = [described[place][0] for place in numbers]
+    known = {id(file) for file, _ in described}
+    for file in files:
+        if id(file) not in known:
+            killed = killed_job(file.path) if file.format == OWN_LOGS else None
+            groups.setdefault(killed or file.path, []).append(file)
+    order = {id(file): number for number, file in enumerate(files)}
+    return sorted(groups.values(), key=lambda group: order[id(group[0])])
+
+
+def _describe(files: Sequence[TraceFile]) -> list[tuple[TraceFile, ProcessFile]]:
+    """What per-process files say about their processes."""
+    if len(files) < 2:
+        return []
+    described: list[tuple[TraceFile, ProcessFile]] = []
+    joined = [file for file in files if isinstance(file.reader, JoinsFiles)]
+    if joined and isinstance(joiner := joined[0].reader, JoinsFiles):
+        described += zip(joined, joiner.describe(_surveys(joiner, joined)), strict=True)
+    for file in files:
+        if not isinstance(file.reader, JoinsFiles):
+            try:
+                described.append((file, describe_trace(file.read())))
+            except BrokenTraceError as error:
+                file.error = error
+                described.append((file, describe_damaged(file.path, file.format)))
+    return described
+
+
+def _surveys(joiner: JoinsFiles, files: Sequence[TraceFile]) -> list[Any]:
+    """Look through each file once."""
+    unread = [file for file in files if file.survey is None]
+    if unread:
+        for file, survey in zip(unread, joiner.survey([f.path for f in unread]), strict=True):
+            file.survey = survey
+    return [file.survey for file in files]
+
+
+def trace_files(source: Path, format_name: str | None = None) -> list[TraceFile]:
+    """Return the traces at a path: itself, or those in a folder.
+
+    Raises:
+        NoSuchTraceError: there is nothing at this path.
+        UnknownFormatError: it is no trace, and has none in it.
+    """
+    if format_name in (None, OWN_LOGS) and is_log(source):
+        return [TraceFile(source, None, source)]
+    try:
+        return _files_of(source, find_reader(source, format_name=format_name))
+    except UnknownFormatError as unknown:
+        if not source.is_dir():
+            raise
+        files = list(_files_below(source))
+        if not files:
+            raise unrecognised(source, unknown.tried) from None
+        return files
+
+
+def _files_of(source: Path, reader: Reader) -> list[TraceFile]:
+    paths = reader.files_of(source) if isinstance(reader, JoinsFiles) else [source]
+    return [TraceFile(path, reader, source) for path in paths]
+
+
+def _files_below(folder: Path) -> Iterator[TraceFile]:
+    waiting = [folder]
+    while waiting:
+        for path in sorted(waiting.pop().iterdir()):
+            try:
+                reader = None if is_log(path) else find_reader(path)
+                inner = (
+                    [TraceFile(path, None, folder)] if reader is None else _files_of(path, reader)
+                )
+                yield from (replace(file, given=folder) for file in inner)
+            except UnknownFormatError:
+                waiting += [path] if path.is_dir() and not path.is_symlink() else []
+            except (BrokenTraceError, NoSuchTraceError) as error:
+                yield TraceFile(path, None, folder, error)
+
+
 def _merged(traces: list[Trace]) -> Trace:
     if len(traces) == 1:
         return traces[0]
@@ -211,20 +431,8 @@ def _merged(traces: list[Trace]) -> Trace:
     return merge(traces)
 
 
-def _read_one(source: Path, format_name: str | None) -> list[Trace]:
-    try:
-        return [_read(find_reader(source, format_name=format_name), source)]
-    except UnknownFormatError as unknown:
-        if not source.is_dir():
-            raise
-        traces = _read_folder(source)
-        if not traces:
-            raise unrecognised(source, unknown.tried) from None
-        return traces
-
-
-def _read(reader: Reader, source: Path) -> Trace:
-    trace = reader.read(source)
+def _checked(reader: Reader, trace: Trace) -> Trace:
+    """The trace without what cannot be true, on the clocks that the user gave."""
     if reader.name != OWN_STORE:
         trace = gated(trace)
     elif trace.counters:
@@ -236,62 +444,3 @@ def _read(reader: Reader, source: Path) -> Trace:
     from ioprism.formats.clocks import moved_as_said
 
     return moved_as_said(trace)
-
-
-def _read_folder(folder: Path) -> list[Trace]:
-    traces: list[Trace] = []
-    broken: list[BrokenTraceError | NoSuchTraceError] = []
-    waiting = [folder]
-    while waiting:
-        for path in sorted(waiting.pop().iterdir()):
-            try:
-                traces.append(_read(find_reader(path), path))
-            except UnknownFormatError:
-                waiting += [path] if path.is_dir() and not path.is_symlink() else []
-            except (BrokenTraceError, NoSuchTraceError) as error:
-                broken.append(error)
-    if broken and not traces:
-        raise broken[0]
-    for damage in broken:
-        traces[0].completeness.warn(str(damage).partition("\n")[0])
-    return traces
-
-
-def _jobs(traces: list[Trace]) -> list[list[Trace]]:
-    """Group the traces of one job.
-
-    A Darshan log is a job; the logs that the ranks of a killed job left are one. Files that a
-    tracer writes for each process are one job where they lie together, are named alike and
-    overlap in time.
-    """
-    groups: dict[object, list[Trace]] = {}
-    for number, trace in enumerate(traces):
-        groups.setdefault(_job_key(trace) or number, []).append(trace)
-    return [job for group in groups.values() for job in _overlapping(group)]
-
-
-def _job_key(trace: Trace) -> object:
-    job, path = trace.job, trace.paths[0]
-    if trace.format in PER_PROCESS:
-        return trace.format, path.parent, re.split(r"\d", path.name)[0].rstrip("-_.")
-    if job.end_time is None and job.start_time is not None:
-        # Each rank of a killed job leaves its own log, under its own process id.
-        return trace.format, job.user, job.executable, job.ranks, int(job.start_time)
-    return None
-
-
-def _overlapping(traces: list[Trace]) -> Iterator[list[Trace]]:
-    """Part traces of processes that never ran at the same time; those of unknown time stay."""
-    if traces[0].format not in PER_PROCESS or any(t.job.start_time is None for t in traces):
-        yield traces
-        return
-    group: list[Trace] = []
-    until = 0.0
-    for trace in sorted(traces, key=lambda t: t.job.start_time or 0.0):
-        start = trace.job.start_time or 0.0
-        if group and start > until:
-            yield group
-            group = []
-        group.append(trace)
-        until = max(until if len(group) > 1 else 0.0, start + (trace.job.runtime or 0.0))
-    yield group

@@ -1,20 +1,23 @@
 """Follow a file that grows, is rotated, replaced or truncated.
 
-The file is asked for its size a few times a second: that works on network file systems, where
-the kernel sends no notice of what other machines write.
+The size of the file is polled a few times per second: that works on network file systems, where
+the kernel reports no changes made by other machines.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ioprism.errors import BrokenTraceError
-from ioprism.live.decode import Lines, Packed
+from ioprism.formats.signals.gekkofs import FIELDS, bare
 from ioprism.live.intake import Intake
+from ioprism.live.metrics import Counts
 from ioprism.live.state import Journal
 
 CHUNK = 2**20  # bytes taken before an answer is given
@@ -35,7 +38,7 @@ class Follower:
         self.job = job
         self._largest = largest
         self._file: BinaryIO | None = None
-        self._decoder: Lines | Packed | None = None
+        self._decoder: JsonLines | PackedValues | None = None
         self._resume: Mapping[str, Any] | None = None
 
     def read(self, intake: Intake, journal: Journal | None = None) -> bool:  # noqa: ARG002 - the file stays
@@ -64,8 +67,8 @@ class Follower:
         """Return how far the file was read, and how to know it again."""
         if self._file is None:
             return dict(self._resume or {})
-        left = 0 if self._decoder is None else self._decoder.left
-        offset = self._file.tell() - left
+        pending_bytes = 0 if self._decoder is None else self._decoder.pending_bytes
+        offset = self._file.tell() - pending_bytes
         return {"path": str(self.path), "offset": offset, "head": _head(self._file, offset)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -98,7 +101,7 @@ class Follower:
 
     def _begin_anew(self, intake: Intake, *, reopen: bool = False) -> None:
         intake.counts.files_replaced += 1
-        if self._decoder is not None and self._decoder.left:
+        if self._decoder is not None and self._decoder.pending_bytes:
             intake.counts.malformed += 1  # its end will never come
         self._decoder = None
         if reopen:
@@ -111,8 +114,8 @@ class Follower:
         intake.counts.received_bytes += len(chunk)
         if self._decoder is None:
             text = chunk.lstrip()[:1] in (b"{", b"")
-            self._decoder = (Lines if text else Packed)(self._largest)
-        for value in self._decoder.feed(chunk, intake.counts):
+            self._decoder = (JsonLines if text else PackedValues)(self._largest)
+        for value in self._decoder.decode(chunk, intake.counts):
             intake.receive_value(value, job=self.job)
 
 
@@ -120,3 +123,125 @@ def _head(file: BinaryIO, offset: int) -> bytes:
     """A fingerprint of the beginning, up to where it was read."""
     beginning = os.pread(file.fileno(), min(offset, HEAD), 0)
     return hashlib.blake2b(beginning, digest_size=16).digest()
+
+
+# Where a flush of TMIO begins: damage is skipped up to there.
+FLUSH = re.compile(rb"\x9e[\xa0-\xbf](?:read|write)_(?:sync|async)|\xdc\x00\x13\xa7io_time")
+LONGEST_MARK = 16  # bytes
+MOST_ITEMS = 2**20  # that an array may claim to have before they are there
+
+
+class JsonLines:
+    """JSON, one value per line."""
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self._tail = b""
+        self._skipping = False  # a line that is too long
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of a value that is still incomplete."""
+        return len(self._tail)
+
+    def decode(self, chunk: bytes, counts: Counts) -> Iterator[Any]:
+        """Yield the values that are complete now."""
+        *lines, self._tail = (self._tail + chunk).split(b"\n")
+        if self._skipping and lines:
+            self._skipping = False
+            lines = lines[1:]
+        for line in lines:
+            if line.strip():
+                yield from self._value(line, counts)
+        if len(self._tail) > self._largest:
+            if not self._skipping:
+                counts.oversized += 1
+            self._tail, self._skipping = b"", True
+
+    def _value(self, line: bytes, counts: Counts) -> Iterator[Any]:
+        if len(line) > self._largest:
+            counts.oversized += 1
+            return
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            counts.messages += 1
+            counts.malformed += 1
+            return
+        yield value
+
+
+class PackedValues:
+    """Msgpack values one after the other; those of GekkoFS make a report in nines."""
+
+    def __init__(self, largest: int) -> None:
+        self._largest = largest
+        self._tail = b""
+        self._fields: list[Any] = []
+        self._field_bytes = 0
+        self._lost = False  # damage was met, and no new beginning yet
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of a value, or report, that is still incomplete."""
+        return len(self._tail) + self._field_bytes
+
+    def decode(self, chunk: bytes, counts: Counts) -> Iterator[Any]:
+        """Yield the values that are complete now."""
+        data = self._tail + chunk
+        while data := self._after_damage(data):
+            values, used, damaged = _unpack_values(data, largest=self._largest)
+            for value, size in values:
+                yield from self._complete_reports(value, size)
+            data = data[used:]
+            if not damaged and len(data) <= self._largest:
+                break
+            counts.messages += 1
+            counts.malformed += damaged
+            counts.oversized += not damaged
+            self._lost, data = True, data[1:]
+            self._fields, self._field_bytes = [], 0
+        self._tail = data or self._tail if self._lost else data
+
+    def _after_damage(self, data: bytes) -> bytes:
+        """What begins with a flush again; what cannot be told yet stays in the tail."""
+        if not self._lost:
+            return data
+        flush = FLUSH.search(data)
+        self._tail = data[-LONGEST_MARK:]
+        self._lost = flush is None
+        return data[flush.start() :] if flush else b""
+
+    def _complete_reports(self, value: Any, size: int) -> Iterator[Any]:  # noqa: ANN401 - any msgpack value
+        flush = isinstance(value, list) and value and isinstance(value[0], str)
+        if flush or (isinstance(value, dict) and len(value) != 1):
+            yield value
+            return
+        self._fields.append(bare(value))
+        self._field_bytes += size
+        if len(self._fields) == len(FIELDS):
+            yield dict(zip(FIELDS, self._fields, strict=True))
+            self._fields, self._field_bytes = [], 0
+
+
+def _unpack_values(data: bytes, *, largest: int) -> tuple[list[tuple[Any, int]], int, bool]:
+    """Whole values with their sizes, how many bytes they use, and whether damage follows."""
+    import msgpack
+
+    unpacker = msgpack.Unpacker(
+        strict_map_key=False,
+        max_buffer_size=max(len(data), largest),
+        max_array_len=MOST_ITEMS,
+        max_map_len=MOST_ITEMS,
+    )
+    unpacker.decode(data)
+    values: list[tuple[Any, int]] = []
+    used = 0
+    try:
+        for value in unpacker:
+            end = unpacker.tell()
+            values.append((value, end - used))
+            used = end
+    except (ValueError, msgpack.exceptions.UnpackException, RecursionError):
+        return values, used, True
+    return values, used, False

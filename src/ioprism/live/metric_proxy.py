@@ -1,4 +1,4 @@
-"""Answer the Metric Proxy: it asks with all its metrics and waits for their rhythms."""
+"""Answer the Metric Proxy: it sends all its metrics and waits for their periods."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import numpy as np
 from ioprism.errors import IoprismError
 from ioprism.formats.signals.messages import MalformedMessageError, Problem, unpack
 from ioprism.formats.signals.metric_proxy import metric_series, metrics_in
-from ioprism.live.addresses import is_exposed, zeromq
-from ioprism.live.keys import ServerKeys
+from ioprism.live.access import ServerKeys, is_exposed, zeromq
 from ioprism.live.metrics import Counts
-from ioprism.live.pull import bound
+from ioprism.live.sources import bind_socket
 from ioprism.model.signal import TimeSeries
 from ioprism.model.trace import Completeness
 from ioprism.periodicity.detect import Options
+from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.results import Component
-from ioprism.periodicity.rhythm import rhythm
 from ioprism.periodicity.sampling import sample
 
 POLL_MS = 500
@@ -29,7 +28,7 @@ COMPONENT_FLAGS = ("-n", "--n_freq")
 
 
 class ReplyServer(threading.Thread):
-    """A REP socket in a thread of its own, so that no watched job waits for it."""
+    """A REP socket in a separate thread, so that no watched job waits for it."""
 
     def __init__(
         self,
@@ -46,7 +45,7 @@ class ReplyServer(threading.Thread):
         self._largest = largest
         self._counts = counts
         self._keys = keys
-        self._ended = threading.Event()  # Thread has a method _stop of its own
+        self._announce_end = threading.Event()  # the name _stop is taken by Thread
         self._socket = self._listen(address)
         self.start()
 
@@ -54,12 +53,12 @@ class ReplyServer(threading.Thread):
         socket = self._context.socket(self._zmq.REP)
         socket.setsockopt(self._zmq.LINGER, 0)
         socket.setsockopt(self._zmq.MAXMSGSIZE, self._largest)
-        self.address = bound(socket, address, self._zmq, self._keys)
+        self.address = bind_socket(socket, address, self._zmq, self._keys)
         return socket
 
     def run(self) -> None:
         """Answer until `close`."""
-        while not self._ended.is_set():
+        while not self._announce_end.is_set():
             if self._socket.poll(POLL_MS):
                 raw = self._socket.recv()
                 reply = self._move(raw) if raw.startswith(NEW_ADDRESS) else answer(raw)
@@ -70,7 +69,7 @@ class ReplyServer(threading.Thread):
 
     def close(self) -> None:
         """Stop answering."""
-        self._ended.set()
+        self._announce_end.set()
         self.join()
 
     _moving_to: str | None = None
@@ -138,7 +137,7 @@ def _number(arguments: list[str], flags: tuple[str, ...]) -> float | None:
 def _reply(series: TimeSeries, frequency: float | None, components: int) -> dict[str, Any]:
     """The fields that clients of FTIO's server expect."""
     signal = sample(series.steps, frequency=frequency)
-    detected = rhythm(signal, options=Options("auto"), components=max(1, components))
+    detected = signal_periodicity(signal, options=Options("auto"), components=max(1, components))
     waves = [wave for wave in detected.components if wave.frequency > 0.0]
     period = detected.period
     return {

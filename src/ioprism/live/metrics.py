@@ -2,42 +2,61 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ioprism.live.jobs import Job
+    from ioprism.live.intake import WatchedJob
 
 BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # seconds
+
+# What each total counts, as /metrics explains it.
+HELP = {
+    "messages": "Messages and lines received.",
+    "received_bytes": "Bytes of messages received.",
+    "intervals": "Requests and samples added to signals.",
+    "predictions": "Predictions made.",
+    "announcements": "Periods that began, changed or ended.",
+    "malformed": "Messages dropped: unknown form, or truncated.",
+    "oversized": "Messages dropped: larger than allowed.",
+    "duplicates": "Messages dropped: received before.",
+    "unsound": "Intervals dropped: not finite, negative, or ending before they begin.",
+    "out_of_range": "Intervals dropped: implausibly far from the others.",
+    "restarted": "Signals restarted because their clock was.",
+    "jobs_created": "Jobs seen for the first time.",
+    "jobs_expired": "Jobs forgotten after silence.",
+    "jobs_evicted": "Silent jobs forgotten because there were too many.",
+    "refused": "Records dropped: too many jobs, or a name that is too long.",
+    "unsaved": "Times the state could not be saved.",
+    "files_replaced": "Followed files replaced, rotated or truncated.",
+    "listeners_lagging": "Events dropped for listeners that read too slowly.",
+}
 
 
 @dataclass(slots=True)
 class Counts:
-    """Running totals; the comments are their help texts in /metrics."""
+    """Running totals; see `HELP`."""
 
-    messages: int = 0  # messages and lines received
-    received_bytes: int = 0  # bytes of messages received
-    intervals: int = 0  # requests and samples added to signals
-    predictions: int = 0  # predictions made
-    announcements: int = 0  # rhythms that began, changed or ended
-    malformed: int = 0  # messages dropped: of no known form, or cut off
-    oversized: int = 0  # messages dropped: larger than allowed
-    duplicates: int = 0  # messages dropped: received before
-    unsound: int = 0  # intervals dropped: not finite, ending before they begin, negative
-    out_of_range: int = 0  # intervals dropped: implausibly far from the others
-    restarted: int = 0  # signals begun anew, as their clock had been
-    jobs_created: int = 0  # jobs heard of for the first time
-    jobs_expired: int = 0  # jobs forgotten after silence
-    jobs_evicted: int = 0  # silent jobs forgotten because there were too many
-    refused: int = 0  # records dropped: one job too many, or too long a name
-    unsaved: int = 0  # times that the state could not be saved
-    files_replaced: int = 0  # followed files replaced, rotated or truncated
-    listeners_lagging: int = 0  # events dropped for listeners that read too slowly
+    messages: int = 0
+    received_bytes: int = 0
+    intervals: int = 0
+    predictions: int = 0
+    announcements: int = 0
+    malformed: int = 0
+    oversized: int = 0
+    duplicates: int = 0
+    unsound: int = 0
+    out_of_range: int = 0
+    restarted: int = 0
+    jobs_created: int = 0
+    jobs_expired: int = 0
+    jobs_evicted: int = 0
+    refused: int = 0
+    unsaved: int = 0
+    files_replaced: int = 0
+    listeners_lagging: int = 0
 
     def state(self) -> dict[str, int]:
         """Return everything as plain values."""
@@ -45,11 +64,11 @@ class Counts:
 
     def restore(self, state: Mapping[str, int]) -> None:
         """Resume from saved totals."""
-        for known in fields(self):
-            setattr(self, known.name, int(state.get(known.name, 0)))
+        for name in HELP:
+            setattr(self, name, int(state.get(name, 0)))
 
     @property
-    def dropped(self) -> int:
+    def dropped_records(self) -> int:
         """Messages and intervals that did not count."""
         return (
             self.malformed
@@ -93,7 +112,7 @@ class Backlog:
 
 
 def exposition(
-    counts: Counts, latency: Latency, jobs: Iterable[Job], backlog: Backlog | None = None
+    counts: Counts, latency: Latency, jobs: Iterable[WatchedJob], backlog: Backlog | None = None
 ) -> str:
     """Return all metrics in Prometheus' text format."""
     listed = list(jobs)
@@ -115,18 +134,11 @@ def label(text: str) -> str:
 
 
 def _totals(counts: Counts) -> Iterator[str]:
-    helps = _helps()
-    for known in fields(counts):
-        name = f"ioprism_watch_{known.name}_total"
-        yield f"# HELP {name} {helps[known.name].capitalize()}."
+    for total, explained in HELP.items():
+        name = f"ioprism_watch_{total}_total"
+        yield f"# HELP {name} {explained}"
         yield f"# TYPE {name} counter"
-        yield f"{name} {getattr(counts, known.name)}"
-
-
-@cache
-def _helps() -> dict[str, str]:
-    source = inspect.getsource(Counts)
-    return dict(re.findall(r"^    (\w+): int = 0  # (.*)$", source, re.MULTILINE))
+        yield f"{name} {getattr(counts, total)}"
 
 
 def _gauge(name: str, explained: str, values: Iterable[tuple[str, float]]) -> Iterator[str]:
@@ -148,7 +160,7 @@ def _latency(latency: Latency) -> Iterator[str]:
     yield f"{name}_count {running}"
 
 
-def _of_jobs(jobs: list[Job]) -> Iterator[str]:
+def _of_jobs(jobs: list[WatchedJob]) -> Iterator[str]:
     known = [(f'{{job="{label(job.name)}"}}', job.latest) for job in jobs]
     answers = [(labels, latest) for labels, latest in known if latest is not None]
     periods = [(labels, one.period.seconds) for labels, one in answers if one.period]

@@ -1,11 +1,12 @@
-"""Tell others what was predicted, without waiting for anyone.
+"""Tell others what was predicted, without waiting for any of them.
 
-Subscribers hear it over a PUB socket of ZeroMQ, clients of FTIO get 16 bytes, and whoever listens
-over HTTP has a queue.
+The JSON of a prediction goes to subscribers over a PUB socket of ZeroMQ and to HTTP listeners
+through bounded queues; clients of FTIO get 16 bytes.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import queue
 import struct
@@ -16,17 +17,50 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ioprism.live import documents as live
-from ioprism.live.addresses import zeromq
-from ioprism.live.keys import ServerKeys
+from ioprism.live.access import ServerKeys, zeromq
 from ioprism.live.metrics import Counts
-from ioprism.live.pull import bound
+from ioprism.live.sources import bind_socket
 from ioprism.periodicity.online.tracker import Prediction
+from ioprism.reports import to_json
+
+
+def prediction_values(
+    job: str, prediction: Prediction, *, messages: int, ranks: int | None
+) -> dict[str, Any]:
+    """Return the values of one prediction."""
+    return {
+        "job": job,
+        "messages": messages,
+        "ranks": ranks,
+        "time": prediction.time,
+        "window": list(prediction.window),
+        "period": None if prediction.period is None else prediction.period.to_dict(),
+        "next_phase": None if prediction.next_phase is None else _fields(prediction.next_phase),
+        "probabilities": [_fields(probability) for probability in prediction.probabilities],
+        "direction": prediction.direction,
+        "phase_distance": prediction.phase_distance,
+        "final": prediction.final,
+        "change": None if prediction.change is None else _fields(prediction.change),
+    }
+
+
+def prediction_line(job: str, prediction: Prediction, *, messages: int, ranks: int | None) -> str:
+    """Return one prediction as one line of ASCII JSON."""
+    values = prediction_values(job, prediction, messages=messages, ranks=ranks)
+    try:
+        return json.dumps(values, allow_nan=False).replace("\x7f", "\\u007f")
+    except ValueError:  # a number that JSON does not know; rare, and expensive to look for
+        return to_json.line(values)
+
+
+def _fields(result: object) -> dict[str, Any]:
+    """The fields of a result that holds plain values only; `asdict` would copy them, too."""
+    return {name: getattr(result, name) for name in result.__slots__}  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What is said about a job, and how many of its messages it counts in."""
+    """A prediction for a job, and how many of its messages it includes."""
 
     job: str
     prediction: Prediction
@@ -36,7 +70,7 @@ class Answer:
     @cached_property
     def json(self) -> str:
         """The prediction as one line of JSON, made once for all listeners."""
-        return live.line(self.job, self.prediction, messages=self.messages, ranks=self.ranks)
+        return prediction_line(self.job, self.prediction, messages=self.messages, ranks=self.ranks)
 
 
 Listener = Callable[[Answer], None]
@@ -54,7 +88,7 @@ class Publisher:
         self._socket = context.socket(self._zmq.PUB)
         self._socket.setsockopt(self._zmq.LINGER, 200)
         self._socket.setsockopt(self._zmq.SNDHWM, QUEUE)
-        self.address = bound(self._socket, address, self._zmq, keys)
+        self.address = bind_socket(self._socket, address, self._zmq, keys)
 
     def hear(self, answer: Answer) -> None:
         """Send one prediction to all subscribers."""

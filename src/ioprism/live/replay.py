@@ -1,28 +1,32 @@
-"""Send a trace as the live stream that its job would have sent."""
+"""``ioprism replay``: send a trace as the live stream that its job would have sent."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
+import click
 import numpy as np
 import polars as pl
 
+from ioprism.command import options, output
+from ioprism.command.options import NumberRange, option
 from ioprism.errors import NotEnoughDetailError, OutputError, UsageError
-from ioprism.live.addresses import zeromq
-from ioprism.live.keys import ClientKeys
+from ioprism.live.access import ClientKeys, client_keys, endpoint, zeromq
 from ioprism.model.layers import deepest
 from ioprism.model.signal import FloatArray
 from ioprism.model.trace import Trace
+from ioprism.units import format_counted
 
 SHORTEST = 1e-6  # seconds
-PATIENCE_MS = 10_000  # for somebody to listen
+PATIENCE_MS = 10_000  # until a service listens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Requests:
+class ReplayRequests:
     """What a trace moves, in the order in which it is done."""
 
     start: FloatArray  # seconds
@@ -43,8 +47,8 @@ class Sink(Protocol):
         ...
 
 
-def requests(trace: Trace, *, direction: str) -> Requests:
-    """Return the requests of a trace by the moment they end, when an application can report them.
+def requests_of_trace(trace: Trace, *, direction: str) -> ReplayRequests:
+    """Return the requests of a trace in the order in which they end.
 
     Raises:
         NotEnoughDetailError: there are none.
@@ -63,14 +67,16 @@ def requests(trace: Trace, *, direction: str) -> Requests:
         )
     order = np.argsort(end, kind="stable")
     end = np.maximum(end, start + SHORTEST)
-    return Requests(start[order], end[order], moved[order], trace.job.ranks or 1)
+    return ReplayRequests(start[order], end[order], moved[order], trace.job.ranks or 1)
 
 
-def messages(done: Requests, *, batch: float, job: str) -> Iterator[tuple[float, bytes]]:
-    """Yield what the application would send, and when, in seconds of its own time.
+def stream_messages(
+    done: ReplayRequests, *, batch: float, job: str
+) -> Iterator[tuple[float, bytes]]:
+    """Yield what the application would send, and when, in seconds since it started.
 
     Args:
-        done: the requests.
+        done: the requests_of_trace.
         batch: seconds of the job's time in one message.
         job: the name to send.
     """
@@ -95,11 +101,11 @@ def messages(done: Requests, *, batch: float, job: str) -> Iterator[tuple[float,
         )
 
 
-def replay(stream: Iterator[tuple[float, bytes]], sink: Sink, *, speed: float) -> int:
+def send_stream(stream: Iterator[tuple[float, bytes]], sink: Sink, *, speed: float) -> int:
     """Send messages at the right moments; return how many.
 
     Args:
-        stream: moments in seconds, and messages.
+        stream: moments in seconds, and stream_messages.
         sink: where they go.
         speed: how many seconds of the job pass in one second; 0 for as fast as possible.
     """
@@ -124,7 +130,7 @@ class PushSink:
     """
 
     def __init__(self, address: str, *, keys: ClientKeys | None = None) -> None:
-        self._zmq = zeromq("ioprism replay --zmq")
+        self._zmq = zeromq("ioprism send_stream --zmq")
         self._address = address
         self._context: Any = self._zmq.Context()
         self._socket = self._context.socket(self._zmq.PUSH)
@@ -143,13 +149,13 @@ class PushSink:
             ) from error
 
     def send(self, message: bytes) -> None:
-        """Send one message, waiting for a while if nobody takes it."""
+        """Send one message, waiting for a while until it is received."""
         try:
             self._socket.send(message)
         except self._zmq.Again as error:
             self._context.destroy(linger=0)
             raise OutputError(
-                f"nobody receives messages at {self._address}.\n"
+                f"no service receives messages at {self._address}.\n"
                 f"Hint: start `ioprism watch --zmq {self._address}` first; it may need --keys."
             ) from error
 
@@ -178,3 +184,65 @@ def _series(trace: Trace, direction: str) -> tuple[FloatArray, FloatArray, Float
     moved = [series.steps.values * np.diff(series.steps.edges) for series in fitting]
     empty = [np.zeros(0)]
     return tuple(np.concatenate(part or empty) for part in (starts, ends, moved))  # type: ignore[return-value]
+
+
+WALL_BATCH = 0.1  # seconds of real time in one message
+FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as possible
+
+
+@click.command()
+@options.traces
+@option(
+    "--zmq",
+    "address",
+    required=True,
+    metavar="ADDRESS",
+    help="Port or endpoint that `ioprism watch` listens on.",
+)
+@option(
+    "--keys",
+    type=click.Path(path_type=Path, exists=True),
+    help="Keys made by `ioprism watch --keygen`.",
+)
+@option(
+    "--speed",
+    type=NumberRange(min=0.0),
+    default=1.0,
+    help="Seconds of the job per second of real time; 0 sends as fast as possible.",
+)
+@option("--batch", type=NumberRange(min=0.0, min_open=True), help="Seconds of the job per message.")
+@option(
+    "--direction",
+    type=click.Choice(["read", "write", "both"]),
+    default="both",
+    help="Direction to send.",
+)
+@option("--job", help="Job name to send; by default that of the trace.")
+@options.format_name
+@options.quiet
+def replay(
+    paths: tuple[Path, ...],
+    *,
+    address: str,
+    keys: Path | None,
+    speed: float,
+    batch: float | None,
+    direction: str,
+    job: str | None,
+    format_name: str | None,
+    quiet: bool,
+) -> None:
+    """Send a trace as the live stream its job would have sent.
+
+    Example: ioprism replay run42.darshan --speed 10 --zmq ipc:///tmp/watch.me
+    """
+    done = requests_of_trace(options.read_job(paths, format_name), direction=direction)
+    chosen = batch or (speed * WALL_BATCH if speed else FAST_BATCH)
+    stream = stream_messages(done, batch=chosen, job=job or paths[0].name)
+    known = None if keys is None else client_keys(keys)
+    sent = send_stream(stream, PushSink(endpoint(address), keys=known), speed=speed)
+    if not quiet:
+        output.say(
+            f"sent {format_counted(len(done.start), 'request')} "
+            f"in {format_counted(sent, 'message')}"
+        )

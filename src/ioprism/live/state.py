@@ -119,7 +119,7 @@ class Journal:
         os.close(self._file)
 
 
-def recorded(
+def read_journal(
     path: Path, left_out: Callable[[int], None] = lambda _: None
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the job and the message of every whole record; one that is not whole ends it.

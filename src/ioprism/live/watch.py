@@ -1,4 +1,4 @@
-"""Watch running jobs: take messages in, answer, tell everyone, and forget nothing on the way.
+"""Watch running jobs: receive messages, predict, publish, and lose nothing on the way.
 
 One thread owns all jobs. It sleeps until something arrives, takes in what there is for a few
 milliseconds, answers, and rests a few more, in which messages gather: many together cost little
@@ -22,15 +22,14 @@ import numpy as np
 
 from ioprism.errors import OutputError
 from ioprism.live import state
-from ioprism.live.addresses import zeromq
-from ioprism.live.intake import Intake, Message
-from ioprism.live.jobs import Job, Jobs
+from ioprism.live.access import zeromq
+from ioprism.live.intake import Intake, Jobs, Message, WatchedJob
 from ioprism.live.metrics import Counts, Latency
 from ioprism.live.publish import Answer, Broker, Listener
-from ioprism.live.source import Source
-from ioprism.live.state import Journal, recorded
-from ioprism.live.turns import Turns
-from ioprism.periodicity.online.tracker import Prediction, Settings, Tracker
+from ioprism.live.sources import StreamSource
+from ioprism.live.state import Journal, read_journal
+from ioprism.periodicity.online.tracker import Prediction, Tracker, TrackerSettings
+from ioprism.scheduling.policies import Turns
 
 LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other sources to poll
 HOUSEKEEPING = 1.0  # seconds
@@ -48,12 +47,12 @@ STATE_SHARE = 4  # or when the journal is this many times as large as the state
 class WatchSettings:
     """How to watch."""
 
-    rhythm: Settings = field(default_factory=Settings)
+    tracking: TrackerSettings = field(default_factory=TrackerSettings)
     direction: str = "both"
     every: float = 0.0  # seconds between predictions of a job; 0: with every batch
     expire: float = 600.0  # seconds of silence after which a job is forgotten
     most_jobs: int = 2000
-    most_jobs_of_sender: int | None = None
+    most_jobs_of_sender: int | None = None  # half of `most_jobs` if None
     still_sends: float = 60.0  # seconds in which a job is not taken for silent
     largest_message: int = 16 * 2**20  # bytes
     save_to: Path | None = None
@@ -70,16 +69,16 @@ class Watch:
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.settings = settings
-        self.notify = notify  # hears what whoever runs the service should know
+        self.notify = notify  # receives messages for the operator
         self.counts = Counts()
         self.latency = Latency()
-        self.lock = threading.RLock()  # whoever reads jobs from another thread holds it
+        self.lock = threading.RLock()  # held while another thread reads jobs
         self.jobs = Jobs(
-            settings=settings.rhythm,
+            settings=settings.tracking,
             counts=self.counts,
             most=settings.most_jobs,
             expire=settings.expire,
-            most_of_sender=settings.most_jobs_of_sender,
+            most_of_sender=settings.most_jobs_of_sender or max(1, settings.most_jobs // 2),
             still_sends=settings.still_sends,
         )
         self.intake = Intake(
@@ -91,21 +90,21 @@ class Watch:
         self.broker = Broker(self.counts)
         self.listeners: list[Listener] = [*listeners, self.broker.hear]
         self.turns = Turns(self._period_of)
-        self.sources: list[Source] = []
+        self.sources: list[StreamSource] = []
         self._interval = max(settings.every, BATCH)
-        self._postponed: dict[str, Job] = {}  # an analysis is due, but messages go first
-        self._delayed: dict[str, Job] = {}  # answered a moment ago
+        self._postponed: dict[str, WatchedJob] = {}  # an analysis is due, but messages go first
+        self._delayed: dict[str, WatchedJob] = {}  # answered a moment ago
         self._journal: Journal | None = None
         self._generation = 0
         self._unsaved_since: float | None = None  # monotonic seconds of the last failure
         self._state_bytes = 0
-        self._tidied = self._trimmed = time.monotonic()
+        self._tidied = self._trim_edges = time.monotonic()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._stopping = False
         self.last_arrival = time.monotonic()
         rehearse()
 
-    def find(self, name: str | None) -> Job | None:
+    def find(self, name: str | None) -> WatchedJob | None:
         """The job of this name; without a name, the only one."""
         if name is not None:
             return self.jobs.find(name)
@@ -150,7 +149,7 @@ class Watch:
                 break
 
     def step(self) -> bool:
-        """Take in, answer, tidy up; return whether there is more to do at once."""
+        """Take in, answer, tidy up; return whether there is more to do immediately."""
         received, replaced = self.counts.messages, self.counts.files_replaced
         more = [source.read(self.intake, self._journal) for source in self.sources]
         self._flush()
@@ -180,7 +179,7 @@ class Watch:
                 self._restore(saved)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise state.unusable(path, str(error)[:200]) from error
-            for message in recorded(self._journal_path(path), self._note_left_out):
+            for message in read_journal(self._journal_path(path), self._note_left_out):
                 self.intake.receive([Message(*message)], arrived=time.monotonic())
             self._answer(self.intake.finalize())
         self._save(path)
@@ -191,7 +190,7 @@ class Watch:
         return self.settings.save_to is not None and self._unsaved_since is None
 
     def save(self) -> None:
-        """Save the state; if that fails, say so, keep answering, and try again soon."""
+        """Save the state; if that fails, report it, keep answering, and retry soon."""
         path = self.settings.save_to
         if path is None:
             return
@@ -243,7 +242,7 @@ class Watch:
         self._unsaved_since = time.monotonic()
 
     def close(self) -> None:
-        """Save, and let go of everything."""
+        """Save, and release everything."""
         with self.lock:
             for source in self.sources:
                 if source.waits_on() is None:
@@ -260,7 +259,7 @@ class Watch:
         os.close(self._wake_write)
 
     def _waiter(self) -> Callable[[float], object]:
-        """What sleeps until a message arrives, `stop` is called, or so many seconds are over."""
+        """Return a function that sleeps until a message, `stop`, or a timeout in seconds."""
         sleepers = [source for source in self.sources if source.waits_on() is not None]
         if not sleepers:
             return lambda seconds: select.select([self._wake_read], [], [], seconds)
@@ -283,7 +282,7 @@ class Watch:
         pause = LOOK_AT_FILES if polled else HOUSEKEEPING
         return min(pause, self._interval) if self._delayed else pause
 
-    def _answer(self, changed: list[Job], *, budget: float = ANALYSIS_BUDGET) -> None:
+    def _answer(self, changed: list[WatchedJob], *, budget: float = ANALYSIS_BUDGET) -> None:
         """Predict for jobs with something new; once analyses are put off, messages go first.
 
         A job whose analysis is put off is answered without it, unless it is answered so rarely
@@ -296,7 +295,7 @@ class Watch:
             if self.jobs.find(name) is not job:  # it had to go
                 continue
             now = time.monotonic()
-            if now - job.answered < self._interval:
+            if now - job.answered_at < self._interval:
                 self._delayed[name] = job
                 continue
             put_off = job.tracker.due and (bool(self._postponed) or now > until)
@@ -318,25 +317,25 @@ class Watch:
             if time.monotonic() > until:
                 return
 
-    def _predict(self, job: Job, *, analyse: bool) -> None:
+    def _predict(self, job: WatchedJob, *, analyse: bool) -> None:
         self._tell(job, job.tracker.predict(analyse=analyse))
 
-    def _conclude(self, jobs: Iterable[Job], *, budget: float) -> None:
-        """Answer for jobs that seem to be over, once each; those left have their turn later."""
+    def _conclude(self, jobs: Iterable[WatchedJob], *, budget: float) -> None:
+        """Answer for jobs that seem to be over, once each; the rest follow later."""
         until = time.monotonic() + budget
         for job in jobs:
             if not job.concluded and time.monotonic() <= until:
                 job.concluded = True
                 self._tell(job, job.tracker.conclude())
 
-    def _tell(self, job: Job, prediction: Prediction | None) -> None:
+    def _tell(self, job: WatchedJob, prediction: Prediction | None) -> None:
         now = time.monotonic()
         for arrived, messages in job.waiting.items():
             self.latency.record(now - arrived, messages=messages)
         job.waiting.clear()
         if prediction is None:
             return
-        job.answered = now
+        job.answered_at = now
         self.counts.predictions += not prediction.final
         self.counts.announcements += prediction.change is not None
         answer = Answer(job.name, prediction, job.messages, job.ranks)
@@ -347,8 +346,8 @@ class Watch:
         over = [job for job in self.jobs if not job.concluded and job.seems_over(now)]
         self._conclude(over, budget=CONCLUSION_BUDGET)
         self.jobs.expire(now)
-        if now - self._trimmed >= TRIM:
-            self._trimmed = now
+        if now - self._trim_edges >= TRIM:
+            self._trim_edges = now
             give_back_memory()
         size = 0 if self._journal is None else self._journal.size
         large = size > max(JOURNAL_BYTES, STATE_SHARE * self._state_bytes)
@@ -391,7 +390,7 @@ def give_back_memory() -> None:
 
 
 def rehearse() -> None:
-    """Find a made-up rhythm once: no message waits for what an analysis loads."""
+    """Find a made-up period once: no message waits for what an analysis loads."""
     tracker, start = Tracker(), np.arange(256.0)
     tracker.add(start, start + 1.0, 1.0 + np.sin(start))
     tracker.predict()

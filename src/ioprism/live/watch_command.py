@@ -5,39 +5,47 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
+from rich.console import Group, RenderableType
 from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, NumberRange, option, stack_decorators
-from ioprism.live import terminal as terminal_form
-from ioprism.live.addresses import (
-    LOOPBACK,
+from ioprism.command.options import PATH, NumberRange, option
+from ioprism.live.access import (
+    ServerKeys,
+    authenticate_clients,
     check_protected,
     endpoint,
     is_exposed,
-    is_loopback,
+    make_keys,
+    read_token,
+    server_keys,
     zeromq,
 )
 from ioprism.live.follow import Follower
-from ioprism.live.http import Server
-from ioprism.live.keys import ServerKeys, guarded, make_keys, read_token, server_keys
+from ioprism.live.http import WatchServer
 from ioprism.live.metric_proxy import ReplyServer
 from ioprism.live.publish import Answer, Listener, Publisher, Replier
-from ioprism.live.pull import PullSource
-from ioprism.live.source import Source, open_source
+from ioprism.live.sources import PullSource, StreamSource, open_source
 from ioprism.live.watch import Watch, WatchSettings
-from ioprism.periodicity.online.tracker import Settings
+from ioprism.local_http import LOOPBACK, is_loopback
+from ioprism.model.signal import Signal
+from ioprism.periodicity.online.tracker import PeriodChange, Prediction, TrackerSettings
+from ioprism.reports.to_terminal import name
+from ioprism.reports.to_terminal.plot import bars, columns
 from ioprism.storage.atomic import held_alone
-from ioprism.units import format_counted, parse_bytes
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_counted, format_seconds, parse_bytes
 
 REFRESH = 0.25  # seconds between pictures in the terminal
 DEFAULT_JOB = "job"
@@ -50,65 +58,6 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
     output.say(f"wrote {server} for `ioprism watch --keys {folder}`")
     output.say(f"wrote {client} for senders and subscribers")
     context.exit()
-
-
-_FOLLOWING = [
-    option(
-        "--direction",
-        type=click.Choice(["read", "write", "both"]),
-        default="both",
-        help="Direction to follow.",
-    ),
-    option(
-        "--false-alarm",
-        type=NumberRange(0.0, 1.0, min_open=True),
-        default=0.01,
-        help="Probability of ever announcing a false rhythm.",
-    ),
-    option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions."),
-    option("--state", "save_to", type=PATH, help="File to save the state to, and to resume from."),
-    option(
-        "--expire",
-        type=NumberRange(min=0.0),
-        default=600.0,
-        help="Forget a job after this many seconds of silence.",
-    ),
-    option(
-        "--max-jobs",
-        "most_jobs",
-        type=click.IntRange(1),
-        default=2000,
-        help="Most jobs to follow at once.",
-    ),
-    option(
-        "--max-jobs-per-sender",
-        "most_jobs_of_sender",
-        type=click.IntRange(1),
-        help="Most jobs of one sender; by default half of --max-jobs.",
-    ),
-    option("--max-message", default="16MiB", help="Drop larger messages."),
-]
-
-
-def following(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the service itself; they reach the command as one argument, `settings`."""
-
-    @wraps(command)
-    def with_settings(*, false_alarm: float, max_message: str, **given: Any) -> None:  # noqa: ANN401
-        chosen = {
-            name: given.pop(name)
-            for name in (
-                "direction", "every", "expire", "most_jobs", "most_jobs_of_sender", "save_to"
-            )
-        }  # fmt: skip
-        chosen["most_jobs_of_sender"] = chosen["most_jobs_of_sender"] or max(
-            1, chosen["most_jobs"] // 2
-        )
-        rhythm = Settings(max_false_alarm=false_alarm)
-        settings = WatchSettings(rhythm, largest_message=parse_bytes(max_message), **chosen)
-        command(settings=settings, **given)
-
-    return stack_decorators(*_FOLLOWING)(with_settings)
 
 
 @click.command()
@@ -132,7 +81,40 @@ def following(command: Callable[..., Any]) -> Callable[..., Any]:
     metavar="ADDRESS",
     help="Answer the Metric Proxy at this address (REP, binds).",
 )
-@following
+@option(
+    "--direction",
+    type=click.Choice(["read", "write", "both"]),
+    default="both",
+    help="Direction to follow.",
+)
+@option(
+    "--false-alarm",
+    type=NumberRange(0.0, 1.0, min_open=True),
+    default=0.01,
+    help="Probability of ever announcing a false period.",
+)
+@option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions.")
+@option("--state", "save_to", type=PATH, help="File to save the state to, and to resume from.")
+@option(
+    "--expire",
+    type=NumberRange(min=0.0),
+    default=600.0,
+    help="Forget a job after this many seconds of silence.",
+)
+@option(
+    "--max-jobs",
+    "most_jobs",
+    type=click.IntRange(1),
+    default=2000,
+    help="Most jobs to follow simultaneously.",
+)
+@option(
+    "--max-jobs-per-sender",
+    "most_jobs_of_sender",
+    type=click.IntRange(1),
+    help="Most jobs of one sender; by default half of --max-jobs.",
+)
+@option("--max-message", default="16MiB", help="Drop larger messages.")
 @option(
     "--json-lines",
     is_flag=True,
@@ -184,7 +166,8 @@ def watch(
     *,
     others: tuple[str, ...],
     metric_proxy: str | None,
-    settings: WatchSettings,
+    false_alarm: float,
+    max_message: str,
     json_lines: bool,
     keys_folder: Path | None,
     unprotected: bool,
@@ -195,8 +178,9 @@ def watch(
     host: str,
     idle: float | None,
     quiet: bool,
+    **watched: Any,  # noqa: ANN401 - as `WatchSettings` has them
 ) -> None:
-    """Follow running jobs: their rhythm, how it changes, and when the next I/O phase is due.
+    """Follow running jobs: their period, its changes, and when the next I/O phase is due.
 
     An ADDRESS is a port on this machine, or an endpoint such as tcp://127.0.0.1:5555 or
     ipc://FILE. TCP needs --keys; FILE and everything saved is accessible to your user only.
@@ -205,6 +189,11 @@ def watch(
     """
     if not pulls and not files and not others and metric_proxy is None:
         raise click.UsageError("nothing to watch.\nHint: use --zmq ipc://FILE or --follow FILE.")
+    settings = WatchSettings(
+        TrackerSettings(max_false_alarm=false_alarm),
+        largest_message=parse_bytes(max_message),
+        **watched,
+    )
     listening = [endpoint(text) for text in filter(None, (*pulls, metric_proxy, publish))]
     for address in (*listening, *others):
         check_protected(address, has_keys=keys_folder is not None, unprotected=unprotected)
@@ -216,26 +205,28 @@ def watch(
         places = _sources(service, sockets, (*map(endpoint, pulls), *others), files, metric_proxy)
         places += _outlets(service, sockets, publish, reply)
         if port is not None:
-            server = Server(service, host, port, token=token)
+            server = WatchServer(service, host, port, token=token)
             stack.callback(server.close)
             places.append(("page", server.url))
         if settings.save_to is not None:
-            stack.enter_context(_held(settings.save_to))
+            stack.enter_context(_lock_state(settings.save_to))
         service.restore()
         stack.callback(service.close)
         stack.enter_context(_stopped_by_signals(service))
         _tell(places, quiet=quiet, has_keys=keys is not None)
-        service.listeners.append(stack.enter_context(_shown(service, json_lines=json_lines)))
+        service.listeners.append(
+            stack.enter_context(_show_predictions(service, json_lines=json_lines))
+        )
         service.run(idle=idle)
     if not quiet:
         counts = service.counts
         output.say(
             f"{format_counted(counts.messages, 'message')}, "
-            f"{format_counted(counts.dropped, 'record')} dropped"
+            f"{format_counted(counts.dropped_records, 'record')} dropped"
         )
 
 
-def _held(state: Path) -> AbstractContextManager[None]:
+def _lock_state(state: Path) -> AbstractContextManager[None]:
     """Let no other service save to the same file."""
     return held_alone(
         state.with_name(f".{state.name}.lock"),
@@ -255,7 +246,7 @@ class _Sockets:
         """A context that ends with the command."""
         made = zeromq("ioprism watch").Context()
         self.stack.callback(made.destroy, linger=200)
-        return self.stack.enter_context(guarded(made, self.keys))
+        return self.stack.enter_context(authenticate_clients(made, self.keys))
 
 
 def _sources(
@@ -269,10 +260,10 @@ def _sources(
     largest, keys = service.settings.largest_message, sockets.keys
     places = []
 
-    def pull(address: str) -> Source:
+    def pull(address: str) -> StreamSource:
         return PullSource(sockets.context, address, job=DEFAULT_JOB, largest=largest, keys=keys)
 
-    def follow(path: Path) -> Source:
+    def follow(path: Path) -> StreamSource:
         return Follower(path, job=path.name, largest=largest)
 
     built_in = {
@@ -337,7 +328,7 @@ def _stopped_by_signals(service: Watch) -> Iterator[None]:
 
 
 @contextmanager
-def _shown(service: Watch, *, json_lines: bool) -> Iterator[Listener]:
+def _show_predictions(service: Watch, *, json_lines: bool) -> Iterator[Listener]:
     """What shows predictions on standard output."""
     if json_lines:
         yield lambda answer: click.echo(answer.json)
@@ -349,7 +340,7 @@ def _shown(service: Watch, *, json_lines: bool) -> Iterator[Listener]:
 
 
 def _news(answer: Answer) -> None:
-    text = terminal_form.news(answer.job, answer.prediction)
+    text = news_line(answer.job, answer.prediction)
     if text is not None:
         click.echo(text)
 
@@ -365,12 +356,87 @@ def _moving_view(service: Watch, screen: Live) -> Listener:
         shown_at = now
         known = [(job.name, job.latest) for job in service.jobs if job.latest is not None]
         job = service.jobs.find(answer.job)
-        picture = terminal_form.view(
+        picture = live_view(
             known[::-1],
             signal=None if job is None else job.tracker.signal(),
-            dropped=service.counts.dropped,
+            dropped_records=service.counts.dropped_records,
             received=service.counts.messages,
         )
         screen.update(picture, refresh=True)
 
     return show
+
+
+WIDTH, ROWS = 72, 6
+MOST_JOBS = 20
+
+
+def news_line(job: str, prediction: Prediction) -> str | None:
+    """Return one line if there is something to announce."""
+    if prediction.final:
+        return f"{prediction.time:12.3f} s  {printable(job)}: {final_text(prediction)}"
+    if prediction.change is None:
+        return None
+    return f"{prediction.time:12.3f} s  {printable(job)}: {change_text(prediction.change)}"
+
+
+def final_text(prediction: Prediction) -> str:
+    """Say what the whole job showed."""
+    subject = {"both": "I/O repeats"}.get(prediction.direction, f"{prediction.direction}s repeat")
+    period = prediction.period
+    if period is None:
+        return "over; no period"
+    doubt = "possibly " if period.certainty == "maybe" else ""
+    sure = f"confidence {period.confidence:.0%}"
+    return f"over; {doubt}{subject} every {format_seconds(period.seconds)} ({sure})"
+
+
+def change_text(change: PeriodChange) -> str:
+    """Say what changed."""
+    if change.after is None:
+        return f"the period of {format_seconds(change.before)} ended at {change.time:.4g} s"
+    if change.before is None:
+        return f"a period of {format_seconds(change.after)} since {change.time:.4g} s"
+    return (
+        f"the period changed from {format_seconds(change.before)} "
+        f"to {format_seconds(change.after)} at {change.time:.4g} s"
+    )
+
+
+def live_view(
+    jobs: Sequence[tuple[str, Prediction]],
+    *,
+    signal: Signal | None,
+    dropped_records: int,
+    received: int,
+) -> RenderableType:
+    """Return the live view: the jobs that sent last, and the signal of the latest."""
+    grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for title in ("job", "time", "period", "false alarm", "next phase", "bytes", "sure"):
+        grid.add_column(title, justify="left" if title == "job" else "right")
+    for job, prediction in jobs[:MOST_JOBS]:
+        grid.add_row(name(job), *_cells(prediction))
+    more = len(jobs) - MOST_JOBS
+    footer = (
+        f"{format_counted(received, 'message')}, "
+        f"{format_counted(dropped_records, 'record')} dropped"
+    )
+    footer += f", {more:,} more jobs" if more > 0 else ""
+    picture = (
+        []
+        if signal is None
+        else [Text(row, style="cyan") for row in bars(columns(signal, width=WIDTH), rows=ROWS)]
+    )
+    return Group(*picture, grid, Text(footer, style="dim"))
+
+
+def _cells(prediction: Prediction) -> list[str]:
+    period, phase = prediction.period, prediction.next_phase
+    return [
+        f"{prediction.time:.1f} s",
+        "none" if period is None else format_seconds(period.seconds),
+        "" if period is None else f"{period.false_alarm_probability:.0e}",
+        "" if phase is None else f"{phase.start:.1f} s",
+        "" if phase is None else format_bytes(phase.bytes),
+        "" if phase is None else f"{phase.confidence:.0%}",
+    ]

@@ -29,7 +29,7 @@ def file_table(paths: Sequence[str] | pl.Series, mounts: Sequence[Mount] = ()) -
     filesystem = {place: one.filesystem for place, one in known.items()}
     table = (
         pl.DataFrame({"path": pl.Series(paths, dtype=pl.String)})
-        .with_columns(*_PARTS, mount=_mount_of(list(known)))
+        .with_columns(*DERIVED, _KIND, mount=_mount_of(list(known)))
         .with_columns(
             pl.col("mount").replace_strict(mount, default=None, return_dtype=pl.String),
             filesystem=pl.col("mount").replace_strict(
@@ -41,15 +41,18 @@ def file_table(paths: Sequence[str] | pl.Series, mounts: Sequence[Mount] = ()) -
 
 
 _PATH = pl.col("path")
-_PARTS = (
+# What follows from the path alone.
+DERIVED = (
     _PATH.str.extract(r"^(.*)/[^/]*$", 1).fill_null("").alias("directory"),
     _PATH.str.replace_all(r"\d+", "#").alias("pattern"),
     _PATH.str.extract(r"[^/.][^/]*\.([^./]+)$", 1).alias("extension"),
+)
+_KIND = (
     pl.when(_PATH.is_in(sorted(CONSOLE)))
     .then(pl.lit("console"))
     .otherwise(pl.lit("file"))
     .cast(Kind)
-    .alias("kind"),
+    .alias("kind")
 )
 
 

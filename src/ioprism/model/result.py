@@ -22,6 +22,12 @@ class Result(ABC):
     def to_frame(self) -> pl.DataFrame:
         """Return the answer as a table."""
 
+    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is optional
+        """Return the answer as a pandas DataFrame (see `model/pandas_form.py`)."""
+        from ioprism.model.pandas_form import to_pandas
+
+        return to_pandas(self.to_frame())
+
     @abstractmethod
     def summary(self) -> str:
         """Return the answer in one line."""

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ioprism.errors import UsageError
 from ioprism.text import printable
 from ioprism.units import format_seconds
 
@@ -157,6 +158,7 @@ class Trace:
     load_files: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
     load_processes: Callable[[], pl.DataFrame] = field(repr=False, kw_only=True)
     completeness: Completeness = field(default_factory=Completeness, repr=False)
+    children: frozenset[int] = frozenset()  # ids of processes it started that are in other files
 
     @cached_property
     def files(self) -> pl.DataFrame:
@@ -191,7 +193,7 @@ class Trace:
         kinds = {"events"} if self.partitions else set()
         kinds |= {"heatmap"} if "HEATMAP" in self.counters else set()
         kinds |= {"series"} if self.series else set()
-        kinds |= {"counters"} if set(self.counters) - {"HEATMAP", "LUSTRE"} else set()
+        kinds |= {"counters"} if set(self.counters) - {"HEATMAP", "LUSTRE", "APMPI"} else set()
         return frozenset(kinds)
 
     @cached_property
@@ -234,6 +236,25 @@ class Trace:
 
         pieces = [batch.collect() for batch in self.batches()]
         return pl.concat(pieces, rechunk=False) if pieces else EVENTS.empty()
+
+    def to_pandas(self, table: str = "events") -> Any:  # noqa: ANN401 - pandas is optional
+        """Return a table as a pandas DataFrame.
+
+        Args:
+            table: events, files, processes, or the name of a module with counters.
+
+        Raises:
+            UsageError: the trace has no such table.
+            MissingPackageError: pandas is not installed.
+        """
+        from ioprism.model.pandas_form import to_pandas
+
+        known = ("events", "files", "processes", *self.counters)
+        if table not in known:
+            raise UsageError(f"there is no table {table!r} (there are {', '.join(known)}).")
+        if table in self.counters:
+            return to_pandas(self.counters[table])
+        return to_pandas(self.events() if table == "events" else getattr(self, table))
 
 
 def population_of(processes: pl.DataFrame, *, ranks: int | None = None) -> Population:

@@ -1,6 +1,6 @@
 """How easily does chance alone produce this much regularity?
 
-All answers are natural logarithms of probabilities, because strong rhythms underflow.
+All answers are natural logarithms of probabilities, because those of clear periods underflow.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ import numpy as np
 from ioprism.model.signal import FloatArray
 
 CERTAIN = 0.0  # log of probability 1
-FEW_WAITS = 10  # below this the volume is tight everywhere, for the exponential law
-FEW_EVEN_WAITS = 4  # the same for higher shapes
-MANY_PHASES = 30  # above this a bound of the binomial tail is tight enough
-VARIATIONS = (0.02, 0.08, 0.08, 0.17)  # of distances: a steady job, most jobs, jittering ones
-STEPS = (0.15, 0.25, 0.4)  # from one wandering distance to the next, as logarithms
-TAIL = 0.4  # per wait; chances below exp(-0.4 waits) are beyond the log-normal approximation
+# (measured: n/203): a change by two thirds to one and a half times changes n of 203 answers.
+MIN_GREENWOOD_WAITS = (
+    10  # with fewer the volume is tight, for the exponential law (measured: 0/203)
+)
+MAX_EXACT_PHASES = 30  # above this Chernoff's bound (1952) is used (measured: 0/203)
+MIN_GAMMA_WAITS = 4  # the same for higher shapes (measured: 0/203)
+# Of distances: a steady job, most jobs (twice as likely), jittering ones.
+PERIODIC_VARIATIONS = (0.02, 0.08, 0.08, 0.17)
+WANDERING_STEPS = (0.15, 0.25, 0.4)  # from one wandering distance to the next, as logarithms
+MAX_TAIL_PER_WAIT = 0.4  # beyond, the log-normal approximation fails (measured: 0/203)
 
 
 def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
@@ -25,7 +29,7 @@ def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
 
     A shape of 1 is the exponential law. If bursts come at random (a Poisson process), then
     whatever their lengths the idle gaps between them follow it. Higher shapes are the laws of
-    processes that are no rhythm, but not memoryless either: times between the crossings of
+    processes without a period that are not memoryless either: times between the crossings of
     smooth noise, or how long requests take. The coefficient of variation of the law is
     1 / sqrt(shape).
 
@@ -47,16 +51,16 @@ def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
         return CERTAIN
     volume = min(CERTAIN, _log_ball(waits, variation, shape))
     if shape > 1.0:
-        return volume if waits < FEW_EVEN_WAITS else _log_gamma(waits, variation, shape)
-    if waits < FEW_WAITS:
+        return volume if waits < MIN_GAMMA_WAITS else _log_gamma(waits, variation, shape)
+    if waits < MIN_GREENWOOD_WAITS:
         return volume
-    return min(volume, max(_log_greenwood(waits, variation), -TAIL * waits))
+    return min(volume, max(_log_greenwood(waits, variation), -MAX_TAIL_PER_WAIT * waits))
 
 
 def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
-    """Chance that waits of a gamma law look as much like a rhythm's at any moment until now.
+    """Chance that waits of a gamma law look as much like a period's at any moment until now.
 
-    How much likelier they are to be a rhythm's is a martingale if the law is the one given: it
+    How much likelier they are to be a period's is a martingale if the law is the one given: it
     ever exceeds a number with a chance of one in that number (Ville, 1939), however often one
     looks. Only waits divided by their sum are compared, which follow a Dirichlet law.
 
@@ -71,16 +75,16 @@ def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
     def log_density(shape: float) -> float:
         return math.lgamma(count * shape) - count * math.lgamma(shape) + (shape - 1.0) * logs
 
-    rhythms = [log_density(max(variation, least) ** -2.0) for variation in VARIATIONS]
-    mean = float(np.logaddexp.reduce(rhythms)) - math.log(len(rhythms))
+    periods = [log_density(max(variation, least) ** -2.0) for variation in PERIODIC_VARIATIONS]
+    mean = float(np.logaddexp.reduce(periods)) - math.log(len(periods))
     return min(CERTAIN, log_density(shape) - mean)
 
 
 def log_ever_wandering(waits: FloatArray, *, error: float) -> float:
-    """Chance that waits which wander look as much like a rhythm's at any moment until now.
+    """Chance that waits which wander look as much like a period's at any moment until now.
 
     The logarithms of such waits are a random walk. As in `log_ever_even`, how much likelier they
-    are to be a rhythm's is a martingale if they wander, whatever the first one was.
+    are to be a period's is a martingale if they wander, whatever the first one was.
 
     Args:
         waits: all until now, in seconds.
@@ -97,10 +101,10 @@ def log_ever_wandering(waits: FloatArray, *, error: float) -> float:
     def log_density(deviations: FloatArray, widths: FloatArray) -> float:
         return float(-np.sum(np.log(widths) + 0.5 * (deviations / widths) ** 2))
 
-    rhythms = [log_density(off, max(one, least) * wider) for one in VARIATIONS]
-    walks = [log_density(np.diff(logs), np.full(count - 1, step)) for step in STEPS]
+    periods = [log_density(off, max(one, least) * wider) for one in PERIODIC_VARIATIONS]
+    walks = [log_density(np.diff(logs), np.full(count - 1, step)) for step in WANDERING_STEPS]
     even, wandering = (
-        float(np.logaddexp.reduce(every)) - math.log(len(every)) for every in (rhythms, walks)
+        float(np.logaddexp.reduce(every)) - math.log(len(every)) for every in (periods, walks)
     )
     return min(CERTAIN, wandering - even)
 
@@ -114,7 +118,7 @@ def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:
         chance_of_match: that one unrelated phase does.
     """
     others, needed = phases - 1, max(matching - 1, 0)
-    if others > MANY_PHASES:
+    if others > MAX_EXACT_PHASES:
         return _log_chernoff(others, needed, chance_of_match)
     terms = [
         math.comb(others, k) * chance_of_match**k * (1.0 - chance_of_match) ** (others - k)
@@ -124,7 +128,7 @@ def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:
 
 
 def _log_chernoff(trials: int, needed: int, chance: float) -> float:
-    """An upper bound of the chance of as many successes or more (Chernoff)."""
+    """An upper bound of the chance of as many successes or more (Chernoff, 1952)."""
     share = needed / trials
     if share <= chance:
         return CERTAIN

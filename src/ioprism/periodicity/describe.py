@@ -11,21 +11,31 @@ import numpy.typing as npt
 from ioprism.errors import UsageError
 from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.periodicity.onsets.beats import TYPICAL, beats, segments
 from ioprism.periodicity.onsets.phase_starts import find_train
-from ioprism.periodicity.results import Burst, Component, NextPhase, Period, Ranges
+from ioprism.periodicity.onsets.scales import (
+    MAX_BEAT_OFFSET,
+    MAX_MEDIAN_OFFSET,
+    beats,
+    segments,
+)
+from ioprism.periodicity.results import (
+    MAX_SILENT_PERIODS,
+    Burst,
+    Component,
+    NextPhase,
+    Period,
+    Ranges,
+)
 
 PROFILE_BINS = 200
-Stretch = tuple[float, float]  # start and end, in seconds
+TimeSpan = tuple[float, float]  # start and end, in seconds
 QUIET_PARTS = 4  # of a period; phases are cut apart within the quietest one
-EARLY = 0.05  # of the period; phases may begin a little before they are found to
-ALL = 0.9  # share of the bytes in phases with edges, above which nothing else belongs to them
-MOST = 0.95  # share of a period's volume that is moved in its phase
-NEARBY = 0.5  # of the period; a distance further off has a missing or an extra phase in it
-RECENT = 8  # distances that say when the next phase is due
-FEWEST = 3  # distances that can show a clock
-MADE_UP = -0.3  # correlation of neighbouring distances, below which there is a clock
-STILL_RUNNING = 1.5  # periods without I/O after which a rhythm is over
+START_MARGIN = 0.05  # of the period; phases may begin a little before they are found to
+MIN_PHASE_SHARE = 0.9  # of the bytes in phases with edges, for nothing else to belong to them
+BURST_VOLUME = 0.95  # share of a period's volume that is moved in its phase
+RECENT_DISTANCES = 8  # distances that say when the next phase is due
+MIN_CLOCK_DISTANCES = 3  # distances that can show a clock
+MAX_CLOCK_CORRELATION = -0.3  # correlation of neighbouring distances, below which there is a clock
 
 
 def components(signal: Signal, *, count: int) -> tuple[Component, ...]:
@@ -51,7 +61,7 @@ def synthesise(waves: Iterable[Component], times: FloatArray) -> FloatArray:
 
 
 def describe_burst(signal: Signal, period: Period) -> Burst:
-    """Width, duty cycle and volume of a typical phase of a rhythm.
+    """Width, duty cycle and volume of a typical phase of a period.
 
     A phase lasts from where it begins until `MOST` of what its period moves above the resting
     level is moved, stragglers included; its bytes are those moved in that time. So width and
@@ -86,11 +96,11 @@ def find_phases_of(signal: Signal, period: Period) -> Ranges:
     # A wave has no edges: it is busy for as long as it is above half its height.
     width = period.seconds * float(np.mean(profile > (profile.min() + profile.max()) / 2))
     cells = np.arange(first, high, period.seconds).tolist()
-    found = [_busiest(signal, begin, begin + period.seconds, width) for begin in cells]
-    return tuple(span for span in found if span is not None)
+    busiest = [_busiest(signal, begin, begin + period.seconds, width) for begin in cells]
+    return tuple(span for span in busiest if span is not None)
 
 
-def _busiest(signal: Signal, begin: float, until: float, width: float) -> Stretch | None:
+def _busiest(signal: Signal, begin: float, until: float, width: float) -> TimeSpan | None:
     """The stretch of a width (seconds) that moves most between two moments, if any is moved."""
     low = max(0, round((begin - signal.start) / signal.interval))
     high = min(len(signal.values), round((until - signal.start) / signal.interval))
@@ -108,11 +118,14 @@ def _busiest(signal: Signal, begin: float, until: float, width: float) -> Stretc
 
 def _busy_stretches(signal: Signal, period: Period) -> Iterator[Ranges]:
     """Phases about a period apart: by the ways of `beats`, then at any scale."""
-    found = beats(segments(signal), period)
-    if found is not None:
-        yield tuple(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
+    phases = beats(segments(signal), period)
+    if phases is not None:
+        yield tuple(zip(phases.starts.tolist(), phases.ends.tolist(), strict=True))
     train = find_train(signal)
-    if train is not None and abs(train.seconds - period.seconds) <= TYPICAL * period.seconds:
+    if (
+        train is not None
+        and abs(train.seconds - period.seconds) <= MAX_MEDIAN_OFFSET * period.seconds
+    ):
         yield tuple((beat.start, beat.end) for beat in train.beats)
 
 
@@ -127,35 +140,37 @@ def _above_rest(signal: Signal, profile: FloatArray) -> Signal:
 
 
 def _windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
-    """When the phases of a rhythm move nearly all that they move."""
+    """When the phases of a period move nearly all that they move."""
     if not period.phases:
         return list(find_phases_of(signal, period))
     low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
     if period.method != "phases":
         return list(period.phases)
-    if float(phase_volumes(signal, period.phases).sum()) >= ALL * _volume(signal, low, high):
+    if float(phase_volumes(signal, period.phases).sum()) >= MIN_PHASE_SHARE * _volume(
+        signal, low, high
+    ):
         return list(period.phases)
     moved = _above_rest(signal, _profile(signal, period))
-    early = EARLY * period.seconds
-    found = [_window(moved, b - early, b - early + period.seconds) for b, _ in period.phases]
-    return [window for window in found if window[1] > window[0]]
+    early = START_MARGIN * period.seconds
+    windows = [_window(moved, b - early, b - early + period.seconds) for b, _ in period.phases]
+    return [window for window in windows if window[1] > window[0]]
 
 
 def predict_next_phase(
     signal: Signal, period: Period, *, burst: Burst | None = None, now: float | None = None
 ) -> NextPhase | None:
-    """When the next phase is due, or None if the rhythm is over.
+    """When the next phase is due, or None if the period is over.
 
     Args:
         signal: the signal.
-        period: its rhythm.
+        period: its period.
         burst: its typical phase, if it is known already.
         now: seconds; the end of the signal if None.
     """
     now = signal.end if now is None else now
     if not period.valid_ranges:
         return None
-    if now - period.valid_ranges[-1][1] > STILL_RUNNING * period.seconds:
+    if now - period.valid_ranges[-1][1] > MAX_SILENT_PERIODS * period.seconds:
         return None
     burst = burst or describe_burst(signal, period)
     if len(period.phases) > 1:
@@ -173,9 +188,9 @@ def _latest(period: Period) -> tuple[float, float]:
     the latest phase and the usual distance count. One that goes by a clock makes up for it, so
     that a long distance comes after a short one: then a line through all phases tells better.
     """
-    starts = np.array([start for start, _ in period.phases])[-RECENT - 1 :]
+    starts = np.array([start for start, _ in period.phases])[-RECENT_DISTANCES - 1 :]
     distances = np.diff(starts)
-    near = distances[np.abs(distances - period.seconds) < NEARBY * period.seconds]
+    near = distances[np.abs(distances - period.seconds) < MAX_BEAT_OFFSET * period.seconds]
     if not len(near):
         return float(starts[-1]), period.seconds
     if len(near) < len(distances) or not _makes_up(distances):
@@ -188,7 +203,9 @@ def _latest(period: Period) -> tuple[float, float]:
 def _makes_up(distances: FloatArray) -> bool:
     """Whether a long distance comes after a short one: neighbours are correlated by -0.5 then."""
     off = distances - distances.mean()
-    return len(off) >= FEWEST and float(off[1:] @ off[:-1]) < MADE_UP * float(off @ off)
+    return len(off) >= MIN_CLOCK_DISTANCES and float(
+        off[1:] @ off[:-1]
+    ) < MAX_CLOCK_CORRELATION * float(off @ off)
 
 
 def _peaks(period: Period) -> list[float]:
@@ -219,9 +236,9 @@ def _window(moved: Signal, begin: float, until: float) -> tuple[float, float]:
     volume = np.concatenate(([0.0], np.cumsum(moved.values[low:high])))
     if not volume[-1] > 0.0:
         return begin, begin
-    aside = (1.0 - MOST) / 2 * volume[-1]
+    aside = (1.0 - BURST_VOLUME) / 2 * volume[-1]
     first, last = np.interp([aside, volume[-1] - aside], volume, np.arange(len(volume)))
-    margin = aside / volume[-1] * (last - first) / MOST
+    margin = aside / volume[-1] * (last - first) / BURST_VOLUME
     start = moved.start + moved.interval * (low + first - margin)
     return float(start), float(start + moved.interval * (last - first + 2 * margin))
 
@@ -234,8 +251,8 @@ def _strongest(waves: FloatArray, count: int) -> npt.NDArray[np.int64]:
     if count < 1:
         raise UsageError(f"{count} components make no sense: ask for at least one.")
     count = min(count, len(waves))
-    found = np.argpartition(waves, len(waves) - count)[len(waves) - count :]
-    return found[np.argsort(-waves[found], kind="stable")]
+    places = np.argpartition(waves, len(waves) - count)[len(waves) - count :]
+    return places[np.argsort(-waves[places], kind="stable")]
 
 
 def _at_bins(signal: Signal, bins: npt.NDArray[np.int64]) -> tuple[Component, ...]:

@@ -1,55 +1,174 @@
-"""Find the rhythm of a signal with the method asked for."""
+"""Find the period of a signal with the method asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import SignalTooShortError, UsageError
 from ioprism.model.signal import Signal
-from ioprism.periodicity import auto
-from ioprism.periodicity.main_bursts import FEW_BYTES, explained, loudest_samples
+from ioprism.periodicity.describe import find_phases_of, phase_volumes
 from ioprism.periodicity.onsets import phase_starts
-from ioprism.periodicity.onsets.confirmation import (
-    confirming_phases,
+from ioprism.periodicity.onsets.phase_checks import (
+    count_confirming_phases,
     is_confirmed,
     needs_confirmation,
+    pattern_of,
 )
-from ioprism.periodicity.onsets.scales import coarser_signals
-from ioprism.periodicity.onsets.slots import pattern_of
-from ioprism.periodicity.results import Period
-from ioprism.periodicity.sampling import (
-    MAX_SAMPLES,
-    MIN_SAMPLES,
-    sample,
-    step_function,
-)
-from ioprism.periodicity.spectral import dft, harmonic
+from ioprism.periodicity.onsets.regularity import MAX_SERIAL_PAUSE
+from ioprism.periodicity.onsets.scales import average_blocks, coarser_signals
+from ioprism.periodicity.results import Period, only_periodic
+from ioprism.periodicity.sampling import MAX_SAMPLES, MIN_SAMPLES, sample, step_function
+from ioprism.periodicity.spectral import autocorrelation, dft, harmonic, stft, wavelet
 
-MethodName = Literal[
-    "auto", "phases", "harmonic", "dft", "autocorrelation", "stft", "wavelet", "hybrid"
-]
+# (measured: n/203): a change by two thirds to one and a half times changes n of 203 answers.
+LOUD_VOLUME = 0.95  # of all bytes, moved by the loudest samples (measured: 0/203)
+MAX_MINOR_SHARE = 0.5  # of the bytes; then it is compared with that of the rest (measured: 0/203)
+
+
+def loudest_samples(signal: Signal) -> Signal:
+    """Return the signal with all samples set to zero but those that move nearly all bytes."""
+    descending = np.sort(signal.values)[::-1]
+    volume = np.cumsum(descending)
+    least = descending[int(np.searchsorted(volume, LOUD_VOLUME * volume[-1]))]
+    return Signal(
+        signal.start, signal.interval, np.where(signal.values < least, 0.0, signal.values)
+    )
+
+
+def with_shares(signal: Signal, period: Period) -> Period:
+    """Return a period with its phases, and the shares of bytes and time that it explains."""
+    phases = period.phases or find_phases_of(signal, period)
+    total, span = float(signal.values.sum()) * signal.interval, signal.end - signal.start
+    moved = float(phase_volumes(signal, phases).sum()) / total if phases and total > 0.0 else 0.0
+    held = period.seconds_held / span
+    return replace(
+        period,
+        phases=phases,
+        bytes_share=min(1.0, max(0.0, moved)),
+        time_share=min(1.0, max(0.0, held)),
+    )
+
+
+PHASES_WEIGHT = 0.8  # of the false-alarm level; the spectrum has the rest (measured: 3/203)
+NEGLIGIBLE_CHANCE = 1e-5  # of phases; then the spectrum is not computed (measured: 0/203)
+MIN_SHARE = 0.15  # of the variance; pairs of bursts at random times give less (measured: 0/203)
+MIN_COVERED = 0.4  # of the periods; bursts at few multiples of a time have less (measured: 1/203)
+PARTS_OF_PERIOD = 16  # to average over, for a share without short requests (measured: 1/203)
+AGREEMENT = 0.05  # relative difference of equal periods (measured: 0/203)
+MAX_STEADY_SPREAD = 0.15  # of the distances; steadier phases say where it holds (measured: 1/203)
+MIN_HELD_RATIO = 0.7  # of the time by phases to that by the spectrum (measured: 4/203)
+MAX_SUGGESTIVE_CHANCE = 0.2  # of phases that set the sampling of the spectrum (measured: 0/203)
+SAMPLES_PER_PERIOD = 256  # for a spectrum where phases suggest a period (measured: 0/203)
+MIN_SPECTRUM_SAMPLES = 4096  # (measured: 0/203)
+
+
+def find_by_phases_or_spectrum(signal: Signal) -> Period | None:
+    """Return the better of the answers from phase starts and from the harmonic spectrum."""
+    by_phases = phase_starts.find_period(signal)
+    if by_phases is not None and by_phases.false_alarm_probability <= NEGLIGIBLE_CHANCE:
+        return _divide_chance(by_phases, PHASES_WEIGHT)
+    by_spectrum = _clear_period(_for_spectrum(signal, by_phases))
+    if by_phases is None or by_spectrum is None:
+        return by_phases or by_spectrum
+    by_phases = _divide_chance(by_phases, PHASES_WEIGHT)
+    by_spectrum = _divide_chance(by_spectrum, 1.0 - PHASES_WEIGHT)
+    if not by_spectrum.is_near(by_phases, tolerance=AGREEMENT):
+        return min(by_phases, by_spectrum, key=_least_chance)
+    return _combine_answers(by_phases, by_spectrum)
+
+
+def _combine_answers(by_phases: Period, by_spectrum: Period) -> Period:
+    """One answer where phases and spectrum agree.
+
+    A serial stream, one request after the other, has a peak in its spectrum, too, so that only its
+    phases count. Otherwise steady phases, which have edges, show best where the period begins and
+    ends, and the stronger evidence decides how certain it is.
+    """
+    chance = by_spectrum.false_alarm_probability
+    busy = sum(end - start for start, end in by_phases.phases) / len(by_phases.phases)
+    if busy > (1.0 - MAX_SERIAL_PAUSE) * by_phases.seconds and by_phases.alike:
+        return by_phases
+    steady = by_phases.spread <= MAX_STEADY_SPREAD * by_phases.seconds
+    if not steady or by_phases.seconds_held < MIN_HELD_RATIO * by_spectrum.seconds_held:
+        return min(by_phases, by_spectrum, key=_least_chance)
+    least = min(chance, by_phases.false_alarm_probability)
+    return replace(by_phases, false_alarm_probability=least)
+
+
+def _for_spectrum(signal: Signal, suggested: Period | None) -> Signal:
+    """The signal, as coarse as the spectrum may see it where phases suggest a period.
+
+    The spectrum is what costs most; a period and its multiples need no finer samples.
+    """
+    if suggested is None or _least_chance(suggested) > MAX_SUGGESTIVE_CHANCE:
+        return signal
+    per_period = suggested.seconds / signal.interval
+    block = min(per_period / SAMPLES_PER_PERIOD, len(signal.values) / MIN_SPECTRUM_SAMPLES)
+    return average_blocks(signal, max(1, int(block)))
+
+
+def _least_chance(period: Period) -> float:
+    """The lower of both chances: equal phases indicate a loop in the program."""
+    return min(period.false_alarm_probability, period.chance_of_random_bursts)
+
+
+def _clear_period(signal: Signal) -> Period | None:
+    """The period of the spectrum, unless it explains next to nothing of the signal.
+
+    What is much shorter than the period, such as single requests at random times, has no say in
+    that: the share is that of means over a part of the period.
+    """
+    period = harmonic.find_period(signal)
+    if period is None or not _is_covered(signal, period):
+        return None
+    if period.confidence >= MIN_SHARE:
+        return period
+    block = int(period.seconds / signal.interval / PARTS_OF_PERIOD)
+    if block < 2 or period.false_alarm_probability > MAX_SUGGESTIVE_CHANCE:
+        return None
+    coarse = harmonic.find_period(average_blocks(signal, block))
+    if (
+        coarse is None
+        or coarse.confidence < MIN_SHARE
+        or not period.is_near(coarse, tolerance=AGREEMENT)
+    ):
+        return None
+    chance = min(coarse.false_alarm_probability, period.false_alarm_probability)
+    return replace(coarse, false_alarm_probability=min(1.0, 2.0 * chance))
+
+
+def _is_covered(signal: Signal, period: Period) -> bool:
+    """Whether a fair share of the periods carries the signal: bursts at most ticks of a clock."""
+    periods = (signal.end - signal.start) / period.seconds
+    return harmonic.carrying_periods(signal, period.seconds) >= MIN_COVERED * periods
+
+
+def _divide_chance(period: Period, weight: float) -> Period:
+    probability = min(1.0, period.false_alarm_probability / weight)
+    return replace(period, false_alarm_probability=probability)
+
 
 MIN_REPETITIONS = 2
 PAPER_METHODS = ("dft", "hybrid")
-PAPER_SAMPLES = 2**9  # the fewest that they get by themselves
-UNSURE = 0.5  # the most confidence in what is only possible
-SURE_REPETITIONS = 3  # fewer are answered with "maybe"
-MIN_CONFIDENCE = 0.1
+PAPER_SAMPLES = 2**9  # the fewest that the methods of the paper choose
+MIN_SURE_REPETITIONS = 3  # fewer are answered with "maybe" (measured: 1/203)
+MIN_CONFIDENCE = 0.1  # (measured: 0/203)
 # Phases speak for a loop in the program, even where a process without a clock may well
 # give as even distances. If bursts at random times hardly do, the answer is given, as "maybe"
-# and with its true false-alarm probability; of many equal phases, up to so many times the level.
-LOOP = 12.0
-LOOP_REPETITIONS = 7
-LOOP_VARIATION = 0.55  # of the distances; beyond, the mean distance says nothing of the next
+# and with its true false-alarm probability; of many equal phases, up to LOOP times the level.
+LOOP_FACTOR = 12.0  # (measured: 1/203)
+MIN_LOOP_REPETITIONS = 7  # (measured: 1/203)
+MAX_LOOP_VARIATION = 0.55  # of the distances, for their mean to predict the next (measured: 3/203)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to look for a rhythm."""
+    """How to look for a period."""
 
     method: str = "auto"
     max_false_alarm: float = 0.01  # answers that chance gives more often are withheld
@@ -71,100 +190,38 @@ class Options:
             )
 
 
-# Methods that are seldom asked for are loaded when they are.
-
-
-def _by_autocorrelation(signal: Signal, _: Options) -> Period | None:
-    from ioprism.periodicity.spectral import autocorrelation
-
-    return autocorrelation.find_period(signal)
-
-
-def _by_stft(signal: Signal, _: Options) -> Period | None:
-    from ioprism.periodicity.spectral import stft
-
-    return stft.find_period(signal)
-
-
-def _by_wavelet(signal: Signal, _: Options) -> Period | None:
-    from ioprism.periodicity.spectral import wavelet
-
-    return wavelet.find_period(signal)
-
-
-def _by_hybrid(signal: Signal, options: Options) -> Period | None:
-    from ioprism.periodicity.spectral import hybrid
-
-    return hybrid.find_period(signal, wavelet=options.wavelet, level=options.level)
-
-
 METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
-    "auto": lambda signal, _: auto.find_period(signal),
+    "auto": lambda signal, _: find_by_phases_or_spectrum(signal),
     "phases": lambda signal, _: phase_starts.find_period(signal),
     "harmonic": lambda signal, _: harmonic.find_period(signal),
     "dft": lambda signal, options: dft.find_period(
         signal, outliers=options.outliers, tolerance=options.tolerance
     ),
-    "autocorrelation": _by_autocorrelation,
-    "stft": _by_stft,
-    "wavelet": _by_wavelet,
-    "hybrid": _by_hybrid,
+    "autocorrelation": lambda signal, _: autocorrelation.find_period(signal),
+    "stft": lambda signal, _: stft.find_period(signal),
+    "wavelet": lambda signal, _: wavelet.find_period(signal),
+    "hybrid": lambda signal, options: wavelet.find_hybrid_period(
+        signal, wavelet=options.wavelet, level=options.level
+    ),
 }
 DEFAULTS = Options()
 
 
-def period(
+def period_of_arrays(
     time: npt.ArrayLike,
     values: npt.ArrayLike,
     *,
-    method: MethodName = "auto",
     frequency: float | None = None,
     max_samples: int = MAX_SAMPLES,
     start: float | None = None,
     end: float | None = None,
-    max_false_alarm: float = DEFAULTS.max_false_alarm,
-    outliers: str = DEFAULTS.outliers,
-    tolerance: float = DEFAULTS.tolerance,
-    wavelet: str = DEFAULTS.wavelet,
-    level: int | None = DEFAULTS.level,
+    **options: Any,  # noqa: ANN401 - as `Options` has them
 ) -> Period | None:
-    """Find the period of a quantity over time, given as plain arrays.
-
-    ``values[i]`` holds from ``time[i]`` to ``time[i + 1]``.
-
-    >>> time = [0, 2, 10, 12, 20, 22, 30, 32, 40, 42, 50, 52, 60, 62, 70, 72]
-    >>> round(period(time, [5e8, 0] * 8).seconds, 1)
-    10.0
-
-    Args:
-        time: when each value begins, in ascending seconds.
-        values: bandwidth in bytes per second, or any other metric.
-        method: one of ``METHODS``.
-        frequency: samples per second; chosen from the signal if None.
-        max_samples: the most samples to choose by itself.
-        start: where to begin, in seconds.
-        end: where to stop, in seconds.
-        max_false_alarm: answers that chance gives more often than this are withheld.
-        outliers: for method ``dft``, what stands out: one of ``OUTLIERS``.
-        tolerance: for method ``dft``, the share of the highest score that a candidate needs.
-        wavelet: for method ``hybrid``, the mother wavelet.
-        level: for method ``hybrid``, the level of the decomposition; chosen if None.
-
-    Returns:
-        The period, or None if nothing is periodic at the asked level.
-    """
-    options = Options(
-        method, max_false_alarm, outliers, tolerance, wavelet, level, resample=frequency is None
-    )
-    signal = sample(
-        step_function(time, values),
-        frequency=frequency,
-        max_samples=max_samples,
-        start=start,
-        end=end,
-    )
-    found = detect(signal, options=options)
-    return None if found is None or found.pattern == "slotted" else found
+    """Find the period of a quantity over time; see `ioprism.period`."""
+    chosen = Options(**options, resample=frequency is None)
+    steps = step_function(time, values)
+    signal = sample(steps, frequency=frequency, max_samples=max_samples, start=start, end=end)
+    return only_periodic(detect(signal, options=chosen))
 
 
 def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
@@ -177,61 +234,63 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     """
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
-    found = accepted(signal, _found(signal, options), options)
-    return found if found is None else _of_main_bursts(signal, explained(signal, found), options)
+    period = accept_period(signal, _search(signal, options), options)
+    return (
+        period if period is None else _of_main_bursts(signal, with_shares(signal, period), options)
+    )
 
 
-def _of_main_bursts(signal: Signal, found: Period, options: Options) -> Period:
+def _of_main_bursts(signal: Signal, period: Period, options: Options) -> Period:
     """The period of what moves most bytes, where the one found explains few of them.
 
     It is one more question, so that each of both may use half of the false-alarm level.
     """
-    if options.method not in ("auto", "phases") or (found.bytes_share or 0.0) >= FEW_BYTES:
-        return found
+    if options.method not in ("auto", "phases") or (period.bytes_share or 0.0) >= MAX_MINOR_SHARE:
+        return period
     loud = loudest_samples(signal)
     strict = replace(options, method="phases", max_false_alarm=options.max_false_alarm / 2)
-    other = accepted(loud, METHODS["phases"](loud, strict), replace(strict, maybe=False))
+    other = accept_period(loud, METHODS["phases"](loud, strict), replace(strict, maybe=False))
     if other is None:
-        return found
-    other = explained(signal, other)
-    return max(found, other, key=lambda one: (one.bytes_share or 0.0) * (one.time_share or 0.0))
+        return period
+    other = with_shares(signal, other)
+    return max(period, other, key=lambda one: (one.bytes_share or 0.0) * (one.time_share or 0.0))
 
 
-def accepted(signal: Signal, found: Period | None, options: Options) -> Period | None:
+def accept_period(signal: Signal, period: Period | None, options: Options) -> Period | None:
     """What was found, with how certain it is; None if that is not enough."""
-    if found is None or found.repetitions < MIN_REPETITIONS or not found.valid_ranges:
+    if period is None or period.repetitions < MIN_REPETITIONS or not period.valid_ranges:
         return None
-    if found.confidence < MIN_CONFIDENCE:
+    if period.confidence < MIN_CONFIDENCE:
         return None
-    chance, level = found.false_alarm_probability, options.max_false_alarm
-    if chance > level and not (options.maybe and _loops(found, level)):
+    chance, level = period.false_alarm_probability, options.max_false_alarm
+    if chance > level and not (options.maybe and _is_loop(period, level)):
         return None
     if options.confirm:
-        found = replace(found, confirmed=confirming_phases(signal, found))
-        if needs_confirmation(signal, found) and not is_confirmed(found):
+        period = replace(period, confirmed=count_confirming_phases(signal, period))
+        if needs_confirmation(signal, period) and not is_confirmed(period):
             return None
-    found = replace(found, pattern=pattern_of(signal, found))
-    unsure = chance > level or found.repetitions < SURE_REPETITIONS
+    period = replace(period, pattern=pattern_of(signal, period))
+    unsure = chance > level or period.repetitions < MIN_SURE_REPETITIONS
     if not unsure:
-        return found
-    return replace(found, certainty="maybe", confidence=min(found.confidence, UNSURE))
+        return period
+    return period.as_maybe()
 
 
-def _found(signal: Signal, options: Options) -> Period | None:
-    """What the method finds; the paper's ones at the coarsest sampling that shows a rhythm.
+def _search(signal: Signal, options: Options) -> Period | None:
+    """What the method finds; the paper's ones at the coarsest sampling that shows a period.
 
     They were made for a few samples per second: of many more, multiples of the frequency and
-    noise get most of the power. Every sampling tried is a question of its own.
+    noise get most of the power. Every sampling tried counts as one more test.
     """
     search = METHODS[options.method]
     if not (options.resample and options.method in PAPER_METHODS):
         return search(signal, options)
     tried = list(coarser_signals(signal, fewest=PAPER_SAMPLES))
-    found = [search(one, options) for one in reversed(tried)]
+    periods = [search(one, options) for one in reversed(tried)]
     return next(
         (
             replace(period, false_alarm_probability=len(tried) * period.false_alarm_probability)
-            for period in found
+            for period in periods
             if period is not None
             and len(tried) * period.false_alarm_probability <= options.max_false_alarm
         ),
@@ -239,8 +298,8 @@ def _found(signal: Signal, options: Options) -> Period | None:
     )
 
 
-def _loops(found: Period, level: float) -> bool:
+def _is_loop(period: Period, level: float) -> bool:
     """Whether phases speak for a loop in the program, equal ones more than others."""
-    factor = LOOP if found.alike and found.repetitions >= LOOP_REPETITIONS else 1.0
-    even = found.spread <= LOOP_VARIATION * found.seconds
-    return even and found.chance_of_random_bursts <= factor * level
+    factor = LOOP_FACTOR if period.alike and period.repetitions >= MIN_LOOP_REPETITIONS else 1.0
+    even = period.spread <= MAX_LOOP_VARIATION * period.seconds
+    return even and period.chance_of_random_bursts <= factor * level

@@ -12,9 +12,10 @@ from ioprism.engine.base import Engine
 from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import AnalysisError, IoprismError, SignalTooShortError
 from ioprism.formats.job_groups import Group
+from ioprism.model.pseudonyms import shown_message
 from ioprism.model.result import Result
 from ioprism.model.trace import Trace
-from ioprism.periodicity.steps import RhythmSettings, job_rhythm
+from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 from ioprism.text import printable
 from ioprism.units import format_counted
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobPeriod:
-    """What a table of many jobs says of one; no numbers where it has no period."""
+    """One row of a table of many jobs, without numbers if it has no period."""
 
     path: str
     application: str | None
@@ -76,7 +77,7 @@ class PeriodTable(Result):
         return f"{format_counted(len(self.jobs), 'job')}, {periodic:,} with a period"
 
 
-def describe_job(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobPeriod:
+def describe_job(trace: Trace, engine: Engine, settings: PeriodSettings) -> JobPeriod:
     """Find the period of a job, as a row of a table."""
     words = (trace.job.executable or "").split()
     known: Mapping[str, Any] = {
@@ -86,16 +87,16 @@ def describe_job(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobP
         "runtime": trace.job.runtime,
     }
     try:
-        rhythm = job_rhythm(trace, engine, settings).whole
+        periodicity = job_periodicity(trace, engine, settings).whole
     except SignalTooShortError:  # too little I/O for a period is none
         return JobPeriod(**known, direction=settings.direction, pattern="none")
-    period, burst = rhythm.period, rhythm.burst
+    period, burst = periodicity.period, periodicity.burst
     if period is None or burst is None:
-        pattern = "none" if rhythm.slotted is None else "slotted"
-        return JobPeriod(**known, direction=rhythm.direction, pattern=pattern)
+        pattern = "none" if periodicity.slotted is None else "slotted"
+        return JobPeriod(**known, direction=periodicity.direction, pattern=pattern)
     return JobPeriod(
         **known,
-        direction=rhythm.direction,
+        direction=periodicity.direction,
         pattern="periodic",
         seconds=period.seconds,
         duty_cycle=burst.duty_cycle,
@@ -110,7 +111,7 @@ def describe_job(trace: Trace, engine: Engine, settings: RhythmSettings) -> JobP
 
 def period_table(
     groups: Sequence[Group],
-    settings: RhythmSettings,
+    settings: PeriodSettings,
     *,
     format_name: str | None = None,
     processes: int | None = None,
@@ -118,16 +119,18 @@ def period_table(
 ) -> PeriodTable:
     """Find the periods of many jobs, each group of paths being one, on all cores."""
     work = partial(_attempt, settings=settings, format_name=format_name)
-    found = list(
-        _counted(map_in_processes(work, groups, crashed=_crashed, processes=processes), progress)
+    rows = list(
+        _report_progress(
+            map_in_processes(work, groups, crashed=_crashed_job, processes=processes), progress
+        )
     )
-    jobs = [row for row in found if isinstance(row, JobPeriod)]
-    failed = [row.message for row in found if isinstance(row, FailedPeriod)]
+    jobs = [row for row in rows if isinstance(row, JobPeriod)]
+    failed = [shown_message(row.message) for row in rows if isinstance(row, FailedPeriod)]
     jobs.sort(key=lambda job: (job.pattern != "periodic", -(job.confidence or 0.0), job.path))
     return PeriodTable(tuple(jobs), tuple(failed))
 
 
-def _counted(
+def _report_progress(
     rows: Iterator[JobPeriod | FailedPeriod], progress: Callable[[int], None]
 ) -> Iterator[JobPeriod | FailedPeriod]:
     for number, row in enumerate(rows, start=1):
@@ -136,13 +139,13 @@ def _counted(
 
 
 def _attempt(
-    group: Group, *, settings: RhythmSettings, format_name: str | None
+    group: Group, *, settings: PeriodSettings, format_name: str | None
 ) -> JobPeriod | FailedPeriod:
     from ioprism.engine.local import LocalEngine
     from ioprism.formats.registry import read_trace
 
     try:
-        trace = read_trace(*group, format_name=format_name)
+        trace = read_trace(*group, format_name=format_name, grouping="one")
         return describe_job(trace, LocalEngine(), settings)
     except AnalysisError as error:
         return FailedPeriod(f"{printable(str(group[0]))}: {_first_line(error)}")
@@ -154,5 +157,5 @@ def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
 
 
-def _crashed(group: Group) -> JobPeriod | FailedPeriod:
+def _crashed_job(group: Group) -> JobPeriod | FailedPeriod:
     return FailedPeriod(f"{printable(str(group[0]))}: {CRASHED}")

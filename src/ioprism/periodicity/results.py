@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ioprism.model.result import Result
@@ -14,8 +14,9 @@ if TYPE_CHECKING:  # a signal is looked at without a table library
 
 Certainty = Literal["sure", "maybe"]
 Pattern = Literal["periodic", "slotted"]
-CONFIDENT = 0.5  # a lower confidence is worded as a possibility
+MAX_MAYBE_CONFIDENCE = 0.5  # a higher one is worded as a fact
 MIN_BYTES_SHARE = 0.05  # of its direction; a period of fewer bytes is a detail, not the answer
+MAX_SILENT_PERIODS = 1.5  # without a phase, after which a period may be over
 Ranges = tuple[tuple[float, float], ...]
 
 
@@ -26,7 +27,7 @@ class Period:
     seconds: float  # mean distance of two repetitions
     frequency: float  # Hz, 1 / seconds
     confidence: float  # 0 to 1, the method's own measure: see the method's docstring
-    false_alarm_probability: float  # how often a signal without rhythm gives as much evidence
+    false_alarm_probability: float  # how often a signal without a period gives as much evidence
     valid_ranges: Ranges  # seconds, where the period holds
     amplitude: float  # of the cosine at this frequency, in the signal's unit
     phase: float  # radians; the cosine is amplitude * cos(2 pi frequency t + phase)
@@ -44,15 +45,37 @@ class Period:
     # Start and end of its phases, in seconds; none where only a spectrum was looked at.
     phases: Ranges = field(default=(), repr=False, compare=False)
 
+    @property
+    def seconds_held(self) -> float:
+        """How long the period holds, in seconds."""
+        return sum(end - start for start, end in self.valid_ranges)
+
+    @property
+    def is_minor(self) -> bool:
+        """Whether it moves so few bytes that it is a detail of the I/O, not the answer."""
+        return self.bytes_share is not None and self.bytes_share < MIN_BYTES_SHARE
+
+    def is_near(self, other: Period, *, tolerance: float) -> bool:
+        """Whether another period is equal up to a share of it."""
+        return abs(self.seconds / other.seconds - 1.0) <= tolerance
+
+    def as_maybe(self) -> Period:
+        """Return the period as a possibility."""
+        confidence = min(self.confidence, MAX_MAYBE_CONFIDENCE)
+        return replace(self, certainty="maybe", confidence=confidence)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all but the list of its phases."""
-        every = asdict(self)
-        del every["phases"]
-        return every
+        return {name: getattr(self, name) for name in self.__slots__ if name != "phases"}
+
+
+def only_periodic(period: Period | None) -> Period | None:
+    """Return the period, or None if its phases come at random slots."""
+    return None if period is None or period.pattern == "slotted" else period
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class FrequencyCandidate:
     """A frequency that stands out of the spectrum."""
 
     frequency: float  # Hz
@@ -71,7 +94,7 @@ class Component:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class WaveFit:
     """Cosine waves fitted to a signal, and what the fitting gained."""
 
     components: tuple[Component, ...]
@@ -98,15 +121,25 @@ class NextPhase:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedPhase:
+    """When the next phase is due, how much it moves, and how sure that is."""
+
+    start: float  # seconds since the job started
+    end: float
+    bytes: float
+    confidence: float  # probability that it begins within a tenth of the period of `start`
+
+
+@dataclass(frozen=True, slots=True)
 class NamedPeriod:
-    """One of the rhythms of a job: in which direction, and of which part of it."""
+    """One of the periods of a job: in which direction, and of which part."""
 
     period: Period
     direction: str  # read, write or both
     part: str | None = None  # the file, rank or application that was asked for
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what tells the rhythms of a job from each other."""
+        """Return what tells the periods of a job from each other."""
         period = self.period
         return {
             "seconds": period.seconds,
@@ -124,17 +157,17 @@ class NamedPeriod:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rhythm(Result):
-    """Everything about the rhythm of one signal."""
+class Periodicity(Result):
+    """Everything about the period of one signal."""
 
     signal: Signal
     period: Period | None
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[FrequencyCandidate, ...]
     components: tuple[Component, ...]
-    fit: Fit | None
+    fit: WaveFit | None
     burst: Burst | None
     next_phase: NextPhase | None
-    rhythms: tuple[NamedPeriod, ...] = ()  # all of them, the dominant one first
+    periods: tuple[NamedPeriod, ...] = ()  # all of them, the dominant one first
     takes_turns: bool = False  # reads and writes alternate: each repeats half as often
     direction: str = "both"  # read, write or both: what the signal is
     slotted: Period | None = None  # the slots at random multiples of which phases begin
@@ -150,7 +183,7 @@ class Rhythm(Result):
                 "direction": self.direction,
             },
             "period": None if self.period is None else self.period.to_dict(),
-            "rhythms": [one.to_dict() for one in self.rhythms],
+            "rhythms": [one.to_dict() for one in self.periods],
             "takes_turns": self.takes_turns,
             "slotted": None if self.slotted is None else self.slotted.to_dict(),
             "candidates": [asdict(candidate) for candidate in self.candidates],
@@ -161,7 +194,7 @@ class Rhythm(Result):
         }
 
     def to_frame(self) -> pl.DataFrame:
-        """Return one row per rhythm, the dominant one first."""
+        """Return one row per period, the dominant one first."""
         import polars as pl
 
         columns: dict[str, Any] = {
@@ -170,7 +203,7 @@ class Rhythm(Result):
             "confidence": pl.Float64, "certainty": pl.String, "repetitions": pl.Int64,
             "pattern": pl.String, "bytes_share": pl.Float64, "time_share": pl.Float64,
         }  # fmt: skip
-        return pl.DataFrame([one.to_dict() for one in self.rhythms], schema=columns)
+        return pl.DataFrame([one.to_dict() for one in self.periods], schema=columns)
 
     def summary(self) -> str:
         """Return the answer in one line, with its confidence."""
@@ -180,8 +213,8 @@ class Rhythm(Result):
         every, sure = format_seconds(self.period.seconds), f"{self.period.confidence:.0%}"
         if self.takes_turns:
             return f"Reads and writes take turns; each repeats every {every} (confidence {sure})"
-        possible = self.period.certainty == "maybe" or self.period.confidence < CONFIDENT
-        verb = f"{'possibly ' if possible else ''}repeat{_s(self.direction)}"
+        possible = self.period.certainty == "maybe" or self.period.confidence < MAX_MAYBE_CONFIDENCE
+        verb = f"{'possibly ' if possible else ''}repeat{'s' if self.direction == 'both' else ''}"
         return f"The {subject} {verb} every {every} (confidence {sure})"
 
     def _without_answer(self, subject: str) -> str:
@@ -193,15 +226,10 @@ class Rhythm(Result):
                 if self.slotted.method == "phases"
                 else f"Not periodic: {subject} phases begin at random multiples of {slot} (slotted)"
             )
-        minor = self.rhythms[0].period if self.rhythms else None
+        minor = self.periods[0].period if self.periods else None
         if minor is None or minor.bytes_share is None:
             return f"No period: the {subject} may be irregular"
         return (
             f"No period of the {subject}: what repeats every {format_seconds(minor.seconds)} "
             f"moves {minor.bytes_share:.1%} of the bytes"
         )
-
-
-def _s(direction: str) -> str:
-    """The ending of a verb: I/O repeats, writes repeat."""
-    return "s" if direction == "both" else ""

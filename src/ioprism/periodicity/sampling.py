@@ -1,22 +1,24 @@
-"""Turn a step function of time into evenly spaced samples without losing a byte."""
+"""Sample a step function of time evenly without losing a byte, and filter the samples."""
 
 from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import BrokenSignalError, SignalTooShortError, SignalWarning, UsageError
 from ioprism.model.signal import FloatArray, Signal, StepFunction
+from ioprism.units import format_counted
 
 MIN_SAMPLES = 8
 MAX_SAMPLES = 2**17  # keeps the default analysis below a tenth of a second
-MOST_SAMPLES = 2**26  # a frequency asking for more than this is a slip of the pen
-FEWEST_CHOSEN = 2**14  # a handful of long steps still gets edges sharp to less than a thousandth
-NO_LENGTH = 1e-6  # of the longest step: two edges at one moment, but for rounding
-EVEN_SPACING = 1e-3  # steps equal to this share of their length are evenly spaced
+MAX_ASKED_SAMPLES = 2**26  # a frequency asking for more than this is a slip of the pen
+MIN_CHOSEN_SAMPLES = 2**14  # edges of a few long steps are then sharp to a thousandth
+MIN_RELATIVE_LENGTH = 1e-6  # of the longest step: two edges at one moment, but for rounding
+MAX_SPACING_ERROR = 1e-3  # steps equal to this share of their length are evenly spaced
 
 
 def step_function(time: npt.ArrayLike, values: npt.ArrayLike) -> StepFunction:
@@ -104,14 +106,14 @@ def _refuse_disorder(edges: FloatArray) -> None:
 def _lengths(edges: FloatArray) -> FloatArray:
     """How long steps are, those of no length left out."""
     lengths = edges[1:] - edges[:-1]
-    least = NO_LENGTH * float(lengths.max())
+    least = MIN_RELATIVE_LENGTH * float(lengths.max())
     return lengths if float(lengths.min()) > least else lengths[lengths > least]
 
 
 def _are_even(lengths: FloatArray) -> bool:
     """Whether all steps are of one length."""
     longest = float(lengths.max())
-    return longest - float(lengths.min()) <= EVEN_SPACING * longest
+    return longest - float(lengths.min()) <= MAX_SPACING_ERROR * longest
 
 
 def _close_last_step(edges: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -128,7 +130,7 @@ def _crop(steps: StepFunction, *, start: float | None, end: float | None) -> Ste
     last = min(float(steps.edges[-1]), math.inf if end is None else end)
     if not first < last:
         raise UsageError(
-            f"there is no signal between {start} and {end} s: "
+            f"the signal has nothing between {start} and {end} s: "
             f"it lasts from {steps.edges[0]:g} to {steps.edges[-1]:g} s.\n"
             "Hint: choose --start and --end inside it."
         )
@@ -144,9 +146,9 @@ def _interval(steps: StepFunction, *, frequency: float | None, max_samples: int)
         return _chosen_interval(steps, max_samples=max_samples)
     if not (math.isfinite(frequency) and frequency > 0.0):
         raise UsageError(f"a sampling frequency of {frequency} Hz makes no sense.")
-    if steps.span * frequency > MOST_SAMPLES:
+    if steps.span * frequency > MAX_ASKED_SAMPLES:
         raise UsageError(
-            f"{frequency:g} Hz over {steps.span:g} s would be more than {MOST_SAMPLES} samples.\n"
+            f"{frequency:g} Hz over {steps.span:g} s is more than {MAX_ASKED_SAMPLES} samples.\n"
             "Hint: leave --frequency out to have it chosen."
         )
     return 1.0 / frequency
@@ -161,4 +163,90 @@ def _chosen_interval(steps: StepFunction, *, max_samples: int) -> float:
     # The tenth percentile: a few slivers between overlapping requests must not decide.
     tenth = len(lengths) // 10
     typical = float(np.partition(lengths, tenth)[tenth])  # np.quantile imports masked arrays
-    return max(shortest, min(typical, steps.span / FEWEST_CHOSEN))
+    return max(shortest, min(typical, steps.span / MIN_CHOSEN_SAMPLES))
+
+
+ORDER = 4
+HIGHEST_ORDER = 64
+EXAMPLES = "Hint: write lowpass:0.1 or bandpass:0.05,0.2:4"
+CUTOFFS = {"lowpass": 1, "highpass": 1, "bandpass": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class FrequencyFilter:
+    """A Butterworth filter, run forwards and backwards so that nothing shifts in time."""
+
+    kind: str  # lowpass, highpass or bandpass
+    cutoffs: tuple[float, ...]  # Hz; two for bandpass
+    order: int = ORDER
+
+    def __post_init__(self) -> None:
+        if self.kind not in CUTOFFS:
+            raise UsageError(
+                f"unknown filter {self.kind!r}.\nHint: filters are {', '.join(CUTOFFS)}."
+            )
+        if len(self.cutoffs) != CUTOFFS[self.kind]:
+            raise UsageError(
+                f"a {self.kind} filter has {format_counted(CUTOFFS[self.kind], 'cut-off')}, "
+                f"not {len(self.cutoffs)}.\n{EXAMPLES}"
+            )
+        increasing = all(a < b for a, b in zip(self.cutoffs[:-1], self.cutoffs[1:], strict=True))
+        if not (increasing and all(0.0 < cutoff < math.inf for cutoff in self.cutoffs)):
+            shown = ", ".join(f"{cutoff:g}" for cutoff in self.cutoffs)
+            raise UsageError(
+                f"a {self.kind} filter cannot cut off at {shown} Hz.\n"
+                "Hint: frequencies are above 0, and the lower of two comes first."
+            )
+        if not 1 <= self.order <= HIGHEST_ORDER:
+            raise UsageError(
+                f"a filter cannot have order {self.order}.\nHint: it may be 1 to {HIGHEST_ORDER}."
+            )
+
+    def gain(self, frequencies: FloatArray) -> FloatArray:
+        """What is left of the amplitude at each frequency (Hz), 0 to 1."""
+        if self.kind == "lowpass":
+            return _low(frequencies / self.cutoffs[0], self.order)
+        if self.kind == "highpass":
+            return 1.0 - _low(frequencies / self.cutoffs[0], self.order)
+        low, high = self.cutoffs
+        centred = np.abs(frequencies**2 - low * high)
+        width = np.maximum(frequencies * (high - low), 1e-300)
+        with np.errstate(over="ignore"):
+            return _low(centred / width, self.order)
+
+
+def parse_filter(text: str) -> FrequencyFilter:
+    """Read ``lowpass:0.1``, ``bandpass:0.05,0.2`` or ``highpass:0.1:6`` (Hz, then the order)."""
+    kind, _, rest = text.partition(":")
+    numbers, _, order = rest.partition(":")
+    try:
+        cutoffs = tuple(float(number) for number in numbers.split(","))
+        return FrequencyFilter(kind, cutoffs, int(order) if order else ORDER)
+    except ValueError as error:
+        raise UsageError(f"cannot read the filter {text!r}.\n{EXAMPLES}") from error
+
+
+def apply_filter(signal: Signal, chosen: FrequencyFilter) -> Signal:
+    """Filter a signal; its ends are mirrored so that they do not ring.
+
+    Raises:
+        UsageError: a cut-off frequency is above half the sampling frequency.
+    """
+    nyquist = signal.frequency / 2
+    if max(chosen.cutoffs) >= nyquist:
+        raise UsageError(
+            f"a cut-off of {max(chosen.cutoffs):g} Hz is not below half the sampling "
+            f"frequency, {nyquist:g} Hz.\nHint: choose a higher --frequency."
+        )
+    samples = len(signal.values)
+    mirrored = np.concatenate((signal.values, signal.values[::-1]))
+    frequencies = np.arange(samples + 1) / (2 * samples * signal.interval)
+    gain = chosen.gain(frequencies)
+    values = np.fft.irfft(np.fft.rfft(mirrored) * gain, 2 * samples)[:samples]
+    return Signal(signal.start, signal.interval, values)
+
+
+def _low(ratio: FloatArray, order: int) -> FloatArray:
+    with np.errstate(over="ignore"):
+        gain: FloatArray = 1.0 / (1.0 + ratio ** (2 * order))
+    return gain

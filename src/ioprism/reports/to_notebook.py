@@ -23,7 +23,7 @@ PICTURES = {
     "targets": "Storage targets",
     "space": "Where in the file",
     "sizes": "Request sizes",
-    "rhythm": "Rhythm",
+    "rhythm": "Periodicity",
 }
 
 
@@ -62,7 +62,7 @@ def figures(document: Document) -> dict[str, Figure]:
         "sizes": has_calls,
         "phases": bool(document.phases and document.phases.layers),
         "targets": bool(stripes(document.trace, shown)),
-        "rhythm": document.rhythm is not None,
+        "rhythm": document.periodicity is not None,
     }
     return {name: Figure(document, name) for name in PICTURES if drawn.get(name, has_marks)}
 

@@ -1,12 +1,16 @@
-"""What does a scheduler know of the jobs' periods, and when?"""
+"""What does a scheduler know of the periods of jobs, and when?"""
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from ioprism.periodicity.online.tracker import Settings, Tracker
+from ioprism.errors import ServiceError
+from ioprism.periodicity.online.tracker import Tracker, TrackerSettings
 from ioprism.scheduling.machine import SimulatedJob
 
 # Seconds between phases, or None: asked with all phases of a job until now (start, end, bytes).
@@ -16,7 +20,7 @@ REMEMBERED = 4096  # phases of a job that a predictor is given
 
 
 class TruePeriods:
-    """The mean period of every job, as if users had told it."""
+    """The mean period of every job, as if users had given it."""
 
     def __init__(self, jobs: Sequence[SimulatedJob], bandwidth: float) -> None:
         self._periods = [mean_period(job, bandwidth) for job in jobs]
@@ -46,9 +50,11 @@ class _Observed:
 class LivePeriods(_Observed):
     """What ioprism's tracker knows by then: the period, or the distance of the phases so far."""
 
-    def __init__(self, jobs: Sequence[SimulatedJob], settings: Settings | None = None) -> None:
+    def __init__(
+        self, jobs: Sequence[SimulatedJob], settings: TrackerSettings | None = None
+    ) -> None:
         super().__init__(jobs)
-        self._trackers = [Tracker(settings or Settings()) for _ in jobs]
+        self._trackers = [Tracker(settings or TrackerSettings()) for _ in jobs]
         self._phases = [0] * len(jobs)
         self._announced = [False] * len(jobs)  # whether a period was known before
 
@@ -62,10 +68,10 @@ class LivePeriods(_Observed):
         told = tracker.predict(analyse=not settled or self._phases[job] % SETTLED == 0)
         if told is None:
             return
-        found = told.phase_distance if told.period is None else told.period.seconds
+        period = told.phase_distance if told.period is None else told.period.seconds
         # A period that was known stays in use: a look that shows none may be an unlucky one.
-        if told.period is not None or (found is not None and not self._announced[job]):
-            self._known[job] = found
+        if told.period is not None or (period is not None and not self._announced[job]):
+            self._known[job] = period
         self._announced[job] = self._announced[job] or told.period is not None
 
 
@@ -82,9 +88,9 @@ class PredictedPeriods(_Observed):
         phases = self._phases[job]
         phases.append((start, end, moved))
         del phases[:-REMEMBERED]
-        found = self._predict(phases)
-        if found is not None:
-            self._known[job] = found
+        period = self._predict(phases)
+        if period is not None:
+            self._known[job] = period
 
 
 def mean_period(job: SimulatedJob, bandwidth: float) -> float:
@@ -92,3 +98,85 @@ def mean_period(job: SimulatedJob, bandwidth: float) -> float:
     rate = min(job.bandwidth, bandwidth)
     steps = [one.compute + one.bytes / rate for one in job.iterations]
     return sum(steps) / len(steps)
+
+
+SERVER = """
+import contextlib, io, json, sys
+import numpy as np
+with contextlib.redirect_stdout(sys.stderr):
+    from ftio.cli.ftio_core import core
+    from ftio.parse.args import parse_args
+for line in sys.stdin:
+    time, values = json.loads(line)
+    args = parse_args(["-e", "no", "-f", "10"], "ftio")
+    sim = {"time": np.array(time), "bandwidth": np.array(values), "total_bytes": 0, "ranks": 1}
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            prediction, _ = core(sim, args)
+        frequency = float(prediction.get_dominant_freq())
+    except Exception:
+        frequency = 0.0
+    print(json.dumps(1 / frequency if frequency > 0 else None), flush=True)
+"""
+SAME_ANSWERS = 3  # in a row, after which FTIO's predictor takes only the last periods
+LAST_PERIODS = 3.0  # as FTIO's predictor does
+FEWEST_PHASES = 3
+MOST_PHASES = 64  # that FTIO is asked about one by one; then every sixteenth
+SELDOM = 16
+
+
+class FtioPredictor:
+    """Keeps one process with FTIO; jobs are identified by their first phase."""
+
+    def __init__(self, python: Path) -> None:
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - the user names the interpreter
+                [str(python), "-c", SERVER],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+        except OSError as error:
+            raise ServiceError(f"{python} cannot be started: {error}.") from error
+        self._hits: dict[float, tuple[int, float | None]] = {}
+
+    def __call__(self, phases: Sequence[tuple[float, float, float]]) -> float | None:
+        """Return the period of phases (start, end, bytes), or None if FTIO finds none."""
+        count = len(phases)
+        if count < FEWEST_PHASES or (count > MOST_PHASES and count % SELDOM):
+            return None
+        hits, last = self._hits.get(phases[0][0], (0, None))
+        begin = (
+            phases[-1][1] - LAST_PERIODS * last if hits > SAME_ANSWERS and last else phases[0][0]
+        )
+        time, values = [], []
+        for start, end, moved in phases:
+            if end > begin:
+                time += [start, end]
+                values += [moved / max(end - start, 1e-6), 0.0]
+        period = self._ask(time, values)
+        self._hits[phases[0][0]] = (hits + 1 if period else 0, period)
+        return period
+
+    def close(self) -> None:
+        """End its process."""
+        self._process.kill()
+        self._process.communicate()
+
+    def _ask(self, time: list[float], values: list[float]) -> float | None:
+        if self._process.stdin is None or self._process.stdout is None:
+            raise ServiceError("FTIO's process has no pipes.")
+        try:
+            self._process.stdin.write(json.dumps([time, values]) + "\n")
+            self._process.stdin.flush()
+            said = self._process.stdout.readline()
+        except OSError as error:
+            raise ServiceError(f"FTIO's process ended: {error}.") from error
+        if not said:
+            raise ServiceError(
+                "FTIO's process ended without an answer.\n"
+                "Hint: --ftio-python must name a Python in which `import ftio` works."
+            )
+        period: float | None = json.loads(said)
+        return period

@@ -46,12 +46,12 @@ class Knowledge(Protocol):
         ...
 
     def observe(self, job: int, *, start: float, end: float, moved: float) -> None:
-        """Hear of a phase that is done."""
+        """Note a phase that has ended."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class ServedPhase:
     """One phase as it was served."""
 
     job: int
@@ -89,7 +89,7 @@ class MachineRun:
     """All jobs of a simulation, and the first turns of their phases."""
 
     jobs: list[JobRun]
-    turns: list[Turn]
+    turns: list[ServedPhase]
     horizon: float  # seconds
 
     @property
@@ -141,7 +141,7 @@ def simulate(
     Args:
         jobs: what they do.
         policy: how the file system is shared.
-        knowledge: what the policy is told of the jobs' periods.
+        knowledge: what the policy knows of the jobs' periods.
         bandwidth: of the file system.
         horizon: seconds to simulate.
         turns_until: seconds; turns that begin earlier are kept for a picture.
@@ -150,7 +150,7 @@ def simulate(
         _Running(job, JobRun(job.name, job.nodes), job.start + job.iterations[0].compute)
         for job in jobs
     ]
-    turns: list[Turn] = []
+    turns: list[ServedPhase] = []
     now = 0.0
     for _ in range(MOST_EVENTS):
         for number, one in enumerate(running):
@@ -169,7 +169,7 @@ def simulate(
         for number, one in enumerate(running):
             if one.waiting is not None and one.waiting.left <= DONE * one.total:
                 if one.waiting.arrival < turns_until:
-                    turns.append(Turn(number, one.waiting.arrival, one.served, now))
+                    turns.append(ServedPhase(number, one.waiting.arrival, one.served, now))
                 _finish(number, one, knowledge, now)
         if now >= horizon:
             break

@@ -13,7 +13,7 @@ from ioprism.scheduling.machine import MachineRun
 if TYPE_CHECKING:
     import polars as pl
 
-NORMAL = 1.959964  # standard deviations that hold 95 % of a normal distribution
+NORMAL = 1.959964  # 97.5 % quantile of the normal law, for the series of Cornish and Fisher (1938)
 BASELINE = "fair-share"  # what file systems do without a scheduler
 
 

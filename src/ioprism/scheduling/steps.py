@@ -9,21 +9,76 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError, UsageError
-from ioprism.model.machine import Workload
+from ioprism.model.machine import JobClass, Workload
 from ioprism.model.trace import Trace
-from ioprism.scheduling.ftio_predictor import FtioPredictor
 from ioprism.scheduling.knowledge import (
+    FtioPredictor,
     LivePeriods,
     PredictedPeriods,
     TruePeriods,
     mean_period,
 )
-from ioprism.scheduling.machine import Knowledge, MachineRun, SimulatedJob, simulate
+from ioprism.scheduling.machine import Iteration, Knowledge, MachineRun, SimulatedJob, simulate
 from ioprism.scheduling.policies import POLICIES
 from ioprism.scheduling.result import Lane, Schedule, outcome
-from ioprism.scheduling.workload import draw_jobs, repeating, three_magnitudes
+
+START_UP = (0.1, 3.0)  # of a usual step: how long a job computes before its first phase
+MOST_STEPS = 20_000  # of a job; then they are repeated
+
+
+def three_magnitudes(*, load: float = 0.8, each: int = 4) -> Workload:
+    """Periods of about 10, 100 and 1000 s, mixed, as in the IO-Sets paper.
+
+    Args:
+        load: share of the time in which the file system would be busy without waiting.
+        each: jobs of each magnitude.
+    """
+    share = load / (3 * each)
+    names = (("fast", 10.0), ("middle", 100.0), ("slow", 1000.0))
+    return Workload(tuple(JobClass(name, each, period, share) for name, period in names))
+
+
+def draw_jobs(workload: Workload, *, seed: int) -> list[SimulatedJob]:
+    """Draw the jobs of a workload: their periods, and how long every step computes."""
+    chance = np.random.default_rng(seed)
+    jobs = []
+    for kind in workload.classes:
+        for number in range(kind.count):
+            period = kind.period * max(0.2, 1.0 + kind.spread * float(chance.standard_normal()))
+            steps = min(MOST_STEPS, int(2.0 * workload.horizon / period) + 2)
+            jitter = np.clip(1.0 + kind.variation * chance.standard_normal(steps), 0.1, 2.0)
+            jitter[0] *= chance.uniform(*START_UP)
+            rate = min(kind.bandwidth or workload.bandwidth, workload.bandwidth)
+            moved = kind.io_share * period * rate
+            compute = (1.0 - kind.io_share) * period * jitter
+            jobs.append(
+                SimulatedJob(
+                    f"{kind.name} {number + 1}",
+                    tuple(Iteration(seconds, moved) for seconds in compute.tolist()),
+                    nodes=kind.nodes,
+                    bandwidth=rate,
+                    start=float(chance.uniform(0.0, kind.period)),
+                )
+            )
+    return jobs
+
+
+def repeating(
+    name: str, phases: Sequence[tuple[float, float, float]], *, nodes: int = 1, start: float = 0.0
+) -> SimulatedJob:
+    """Return a job that repeats the phases (start, end, bytes) that another one had."""
+    steps, before = [], 0.0
+    fastest = 0.0
+    for begin, end, moved in phases:
+        steps.append(Iteration(max(0.0, begin - before), moved))
+        fastest = max(fastest, moved / max(end - begin, 1e-6))
+        before = end
+    return SimulatedJob(name, tuple(steps), nodes=nodes, bandwidth=fastest, start=start)
+
 
 SOURCES = ("given", "live", "ftio")  # who may tell the periods of jobs
 USES_PERIODS = ("set-10",)
@@ -68,7 +123,7 @@ class _Work:
 def schedule_workload(
     workload: Workload | None, settings: ScheduleSettings, *, source: str = "three magnitudes"
 ) -> Schedule:
-    """Compare policies on a described workload, drawn anew for every seed."""
+    """Compare policies on a described workload, drawn again for every seed."""
     chosen = workload or three_magnitudes()
     bandwidth = settings.bandwidth or chosen.bandwidth
     horizon = settings.horizon or chosen.horizon
@@ -93,7 +148,7 @@ def schedule_jobs(
     bandwidth = settings.bandwidth or max(job.bandwidth for job in jobs)
     longest = max(mean_period(job, bandwidth) for job in jobs)
     horizon = settings.horizon or 20.0 * longest
-    seeds = [(seed, _shifted(jobs, bandwidth, seed)) for seed in range(settings.seeds)]
+    seeds = [(seed, _shift_starts(jobs, bandwidth, seed)) for seed in range(settings.seeds)]
     return _schedule(seeds, settings, bandwidth=bandwidth, horizon=horizon, source=source)
 
 
@@ -108,13 +163,13 @@ def jobs_of_traces(groups: Sequence[tuple[Path, ...]]) -> list[SimulatedJob]:
 
     jobs = []
     for number, group in enumerate(groups, start=1):
-        trace = read_trace(*group)
+        trace = read_trace(*group, grouping="one")
         try:
             phases = _phases_of(trace, LocalEngine())
         except AnalysisError:
             continue
         if phases:
-            name = f"{number} {group[0].name}"
+            name = f"{number} {trace.paths[0].name}"
             jobs.append(repeating(name, phases, nodes=max(1, trace.population.hosts or 1)))
     if not jobs:
         raise NotEnoughDetailError(
@@ -143,17 +198,17 @@ def jobs_of_store(folder: Path) -> list[SimulatedJob]:
 def _phases_of(trace: Trace, engine: Engine) -> list[tuple[float, float, float]]:
     """Start, end and bytes of a job's phases: those of its period, else all of its I/O."""
     from ioprism.periodicity.describe import phase_volumes
-    from ioprism.periodicity.steps import RhythmSettings, job_rhythm
+    from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 
-    rhythm = job_rhythm(trace, engine, RhythmSettings()).whole
-    if rhythm.period is None or not rhythm.period.phases:
+    period = job_periodicity(trace, engine, PeriodSettings()).whole
+    if period.period is None or not period.period.phases:
         return []
-    spans = list(rhythm.period.phases)
-    volumes = phase_volumes(rhythm.signal, spans).tolist()
+    spans = list(period.period.phases)
+    volumes = phase_volumes(period.signal, spans).tolist()
     return [(a, b, moved) for (a, b), moved in zip(spans, volumes, strict=True) if moved > 0.0]
 
 
-def _shifted(jobs: Sequence[SimulatedJob], bandwidth: float, seed: int) -> list[SimulatedJob]:
+def _shift_starts(jobs: Sequence[SimulatedJob], bandwidth: float, seed: int) -> list[SimulatedJob]:
     from dataclasses import replace
 
     import numpy as np

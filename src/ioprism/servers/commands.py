@@ -1,32 +1,81 @@
-"""``ioprism servers``: what the file-system servers' counters say of jobs and of the machine."""
+"""``ioprism servers``: what the file-system servers' counters say about jobs and the machine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ioprism.command import options, output
 from ioprism.command.figure_options import FigureRequest, page_or_figure
-from ioprism.command.options import PATH, Number, NumberRange, option
-from ioprism.formats.tables.export import write_table
-from ioprism.servers import benchmark
-from ioprism.servers import documents as json_form
-from ioprism.servers import steps as pipeline
-from ioprism.servers import terminal as terminal_form
-from ioprism.servers.options import (
-    export_option,
-    question,
-    sizes,
-    store_option,
-    timezone,
+from ioprism.command.options import (
+    PATH,
+    TABLE,
+    Decorator,
+    Number,
+    NumberRange,
+    option,
+    stack_decorators,
 )
+from ioprism.formats.local_time import zone_of
+from ioprism.formats.tables.export import write_table
+from ioprism.servers import documents, steps, terminal
+from ioprism.servers import raw_files as raw
 from ioprism.servers.page import write_page
-from ioprism.servers.simulated_files import WRITERS
-from ioprism.servers.simulated_load import SimulationSettings
-from ioprism.servers.steps import Question
-from ioprism.units import format_counted
+from ioprism.servers.series import DAY, GRIDS, RESETS, SHARINGS, WINDOWS
+from ioprism.servers.simulation import WRITERS, SimulationSettings, simulate_files
+from ioprism.servers.validation import BenchmarkPlan, run_benchmark
+from ioprism.units import format_counted, parse_bytes
+
+store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
+timezone_option: Decorator = option(
+    "--timezone",
+    default="UTC",
+    callback=lambda _context, _option, name: zone_of(name).key,
+    help="Time zone of local times and of the hours of the day.",
+)
+export_option: Decorator = option(
+    "--export", type=TABLE, help="Also write the table to a .csv or .parquet file."
+)
+QUESTION: tuple[Decorator, ...] = (
+    option("--jobs", type=PATH, help="Job list: sacct, PBS, LSF or LoadLeveler records, or CSV."),
+    option("--server-map", type=PATH, help="CSV file `node,server`: the I/O server of each node."),
+    timezone_option,
+    option("--min-runtime", type=Number(), default=3600.0,
+           help="Shortest run time of a job, in seconds."),
+    option("--thresholds", default="0,131072,1048576",
+           help="Bytes per sampling interval above which a server counts as active."),
+    option("--grid", type=click.Choice(GRIDS), default="job",
+           help="Time steps: a grid that starts with each job, or the samples themselves."),
+    option("--window", type=click.Choice(WINDOWS), default="clip",
+           help="How to treat steps that are only partly inside a job."),
+    option("--reset", type=click.Choice(RESETS), default="auto",
+           help="What to do with a counter that was reset."),
+    option("--shared", type=click.Choice(SHARINGS), default="split",
+           help="Bytes of servers shared by several jobs: split them by nodes, or attribute none."),
+    option("--interval", type=NumberRange(1.0, DAY),
+           help="Length of a step in seconds; by default the sampling interval."),
+)  # fmt: skip
+
+
+def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say which jobs to measure, and how; they come as one argument."""
+
+    @wraps(command)
+    def with_question(**given: Any) -> Any:  # noqa: ANN401 - whatever the command takes
+        question = {name: given.pop(name) for name in steps.Question.__dataclass_fields__}
+        question["thresholds"] = _sizes(question["thresholds"])
+        return command(question=question, **given)
+
+    return stack_decorators(*QUESTION)(with_question)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    """Return sizes such as `0,128KiB` as bytes, each once."""
+    return tuple(dict.fromkeys(parse_bytes(word) for word in text.split(",")))
 
 
 @click.group()
@@ -43,10 +92,9 @@ def servers() -> None:
 @servers.command()
 @click.argument("paths", metavar="RAW...", nargs=-1, required=True, type=PATH)
 @store_option
-@option(
-    "--time", type=Number(), help="Time of a scrape without time stamps, in seconds since 1970."
-)
-@timezone
+@option("--time", type=Number(),
+        help="Time of a scrape without time stamps, in seconds since 1970.")  # fmt: skip
+@timezone_option
 @options.as_json
 @options.quiet
 def ingest(
@@ -66,55 +114,57 @@ def ingest(
     Example: ioprism servers ingest mmpmon/ sacct.txt --store machine.store
     """
     with output.progress("reading records", quiet=quiet) as progress:
-        outcomes = pipeline.ingest(paths, store, time=time, timezone=timezone, progress=progress)
+        files = raw.ingest(*paths, store=store, time=time, timezone=timezone, progress=progress)
     if as_json:
-        click.echo(json_form.ingested(paths, outcomes))
+        click.echo(documents.ingest(paths, files))
     elif not quiet:
-        terminal_form.show_ingested(outcomes, output.console())
+        terminal.show_ingested(files, output.console())
 
 
 @servers.command()
 @store_option
-@question
+@question_options
 @export_option
 @option("--force", is_flag=True, help="Replace the table if it exists.")
 @options.as_json
 @options.quiet
 def jobs(
-    store: Path, question: Question, export: Path | None, force: bool, as_json: bool, quiet: bool
+    store: Path,
+    question: dict[str, Any],
+    export: Path | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Show what every job did to the file system.
 
     Example: ioprism servers jobs --store machine.store --jobs sacct.txt --min-runtime 600
     """
     with output.progress("measuring jobs", quiet=quiet) as progress:
-        metrics = pipeline.jobs(store, question, progress=progress)
+        metrics = steps.jobs(store, progress=progress, **question)
     if export is not None:
         write_table(metrics.table, export, replace=force)
     if as_json:
-        click.echo(json_form.jobs(store, metrics))
+        click.echo(documents.jobs(store, metrics))
     else:
-        terminal_form.show_jobs(metrics, output.console())
+        terminal.show_jobs(metrics, output.console())
         output.show_warnings(metrics.warnings)
     output.say_written(export, quiet=quiet)
 
 
 @servers.command()
 @store_option
-@question
+@question_options
 @page_or_figure("servers report")
-@option(
-    "--peak-read",
-    metavar="SIZE",
-    help="Peak read rate of the file system per second, such as 66GB.",
-)
+@option("--peak-read", metavar="SIZE",
+        help="Peak read rate of the file system per second, such as 66GB.")  # fmt: skip
 @option("--peak-write", metavar="SIZE", help="Peak write rate of the file system per second.")
 @export_option
 @options.as_json
 @options.quiet
 def report(
     store: Path,
-    question: Question,
+    question: dict[str, Any],
     page: Path | None,
     figure: FigureRequest | None,
     peak_read: str | None,
@@ -128,51 +178,35 @@ def report(
 
     Example: ioprism servers report --store machine.store -o machine.html
     """
-    given = {"read": peak_read, "write": peak_write}
-    peaks = {name: None if text is None else sizes(text)[0] for name, text in given.items()}
+    read, write = (None if text is None else _sizes(text)[0] for text in (peak_read, peak_write))
     with output.progress("measuring jobs", quiet=quiet) as progress:
-        machine = pipeline.report(store, question, progress=progress)
+        machine = steps.report(store, progress=progress, **question)
     if export is not None:
         write_table(machine.metrics.table, export, replace=force)
     if page is not None:
-        write_page(machine, page, peaks=peaks, force=force)
+        write_page(machine, page, peak_read=read, peak_write=write, force=force)
     if figure is not None:
-        _write_figure(figure, machine, peaks)
+        from ioprism.servers.figures import DrawnMachine  # needs matplotlib
+
+        figure.write(DrawnMachine(machine, {"read": read, "write": write}))
     if as_json:
-        click.echo(json_form.machine(store, machine))
+        click.echo(documents.machine(store, machine))
     else:
-        terminal_form.show_machine(machine, output.console())
+        terminal.show_machine(machine, output.console())
         output.show_warnings(machine.warnings)
     output.say_written(export, page, figure.path if figure else None, quiet=quiet)
 
 
-def _write_figure(
-    figure: FigureRequest, machine: pipeline.MachineReport, peaks: Mapping[str, float | None]
-) -> None:
-    from ioprism.servers.figures import DrawnMachine
-
-    figure.write(DrawnMachine(machine, peaks))
-
-
-simulated_servers = option(
-    "--servers",
-    "count",
-    default=16,
-    type=click.IntRange(1, 2000),
-    help="Number of servers to simulate.",
-)
+server_count: Decorator = option("--servers", default=16, type=click.IntRange(1, 2000),
+                                 help="Number of servers to simulate.")  # fmt: skip
 
 
 @servers.command()
 @click.argument("folder", metavar="OUT", type=PATH)
-@simulated_servers
+@server_count
 @option("--days", default=2.0, type=NumberRange(0.1, 800.0), help="Days to simulate.")
-@option(
-    "--interval",
-    default=120.0,
-    type=NumberRange(1.0, 86_400.0),
-    help="Sampling interval, in seconds.",
-)
+@option("--interval", default=120.0, type=NumberRange(1.0, DAY),
+        help="Sampling interval, in seconds.")  # fmt: skip
 @options.seed
 @option("--format", "format_name", default="mmpmon",
         type=click.Choice(sorted(WRITERS)), help="Format of the counters.")  # fmt: skip
@@ -183,68 +217,51 @@ simulated_servers = option(
 @options.quiet
 def simulate(
     folder: Path,
-    count: int,
-    days: float,
-    interval: float,
-    seed: int,
     format_name: str,
-    faults: bool,
-    jobs_at_once: int,
     force: bool,
     quiet: bool,
+    **settings: Any,  # noqa: ANN401 - as `SimulationSettings` has them
 ) -> None:
     """Simulate a machine with known jobs: write raw counters, the job list and the truth.
 
     Example: ioprism servers simulate demo-machine --servers 16 --days 2
     """
-    settings = SimulationSettings(count, days, interval, seed, faults, jobs_at_once)
-    files, jobs = pipeline.simulate(settings, folder, format_name=format_name, force=force)
+    files, count = simulate_files(
+        SimulationSettings(**settings), folder, format_name=format_name, replace=force
+    )
     if not quiet:
-        output.say(
-            f"wrote {format_counted(len(files), 'file')} to {folder}: {format_counted(jobs, 'job')}"
-        )
+        written, simulated = format_counted(len(files), "file"), format_counted(count, "job")
+        output.say(f"wrote {written} to {folder}: {simulated}")
 
 
 @servers.command()
-@simulated_servers
+@server_count
 @option("--days", default=4.0, type=NumberRange(0.5, 800.0), help="Days to simulate.")
 @options.seed
-@option(
-    "--run",
-    "folder",
-    is_flag=False,
-    flag_value=Path(),
-    type=PATH,
-    help="Folder of the real file system to write to and read from (default: the current one).",
-)
+@option("--run", "folder", is_flag=False, flag_value=Path(), type=PATH,
+        help="Folder of the real file system to write to and read from (default: the current "
+        "one).")  # fmt: skip
 @option("--store", type=PATH,
         help="Store whose counters to compare with the benchmark of --run.")  # fmt: skip
-@option("--bytes", "size", default="1GiB", help="Bytes per phase of --run.")
+@option("--bytes", default="1GiB", help="Bytes per phase of --run.")
 @option("--phases", default=3, type=click.IntRange(1, 1000), help="Number of phases of --run.")
-@option("--pause", default=240.0, type=NumberRange(0.0, 86_400.0),
+@option("--pause", default=240.0, type=NumberRange(0.0, DAY),
         help="Seconds between phases of --run; use two sampling intervals.")  # fmt: skip
-@option(
-    "--ior", metavar="COMMAND", help="Command of an IOR to use instead, such as 'mpirun -n 4 ior'."
-)
+@option("--ior", metavar="COMMAND",
+        help="Command of an IOR to use instead, such as 'mpirun -n 4 ior'.")  # fmt: skip
 @option("--record", type=PATH,
         help="Record of what --run did; with --store, the record to compare.")  # fmt: skip
-@option("--force", is_flag=True, help="Replace the record if it exists.")
+@option("--force", "replace", is_flag=True, help="Replace the record if it exists.")
 @options.as_json
 @options.quiet
 def validate(
-    count: int,
+    servers: int,
     days: float,
     seed: int,
-    folder: Path | None,
     store: Path | None,
-    size: str,
-    phases: int,
-    pause: float,
-    ior: str | None,
-    record: Path | None,
-    force: bool,
     as_json: bool,
     quiet: bool,
+    **plan: Any,  # noqa: ANN401 - as `BenchmarkPlan` has them
 ) -> None:
     """Check the whole chain on a simulated load or on the real machine.
 
@@ -255,19 +272,19 @@ def validate(
 
     Example: ioprism servers validate --run /scratch/check --record check.json
     """
-    if folder is not None or store is not None:
-        plan = benchmark.Plan(folder, record, sizes(size)[0], phases, pause, ior, force)
+    if plan["folder"] is not None or store is not None:
+        benchmark = BenchmarkPlan(**{**plan, "bytes": _sizes(plan["bytes"])[0]})
         with output.progress("bytes", quiet=quiet) as progress:
-            checked = benchmark.check(plan, store, progress=progress)
+            result = run_benchmark(benchmark, store, progress=progress)
         if as_json:
-            click.echo(json_form.benchmark(checked))
+            click.echo(documents.benchmark(result))
         else:
-            terminal_form.show_benchmark(checked, output.console())
-        click.get_current_context().exit(0 if checked.passed else 1)
+            terminal.show_benchmark(result, output.console())
+        click.get_current_context().exit(0 if result.passed else 1)
     with output.progress("measuring jobs", quiet=quiet) as progress:
-        validation = pipeline.validate(servers=count, days=days, seed=seed, progress=progress)
+        validation = steps.validate(servers=servers, days=days, seed=seed, progress=progress)
     if as_json:
-        click.echo(json_form.validation(validation))
+        click.echo(documents.validation(validation))
     else:
-        terminal_form.show_validation(validation, output.console())
+        terminal.show_validation(validation, output.console())
     click.get_current_context().exit(0 if validation.passed else 1)

@@ -10,18 +10,18 @@ from typing import Any
 
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports import to_json
-from ioprism.servers.benchmark import Checked
-from ioprism.servers.disturbance import Application, Disturbance
-from ioprism.servers.fleet import SMALL, Fleet, Mover, Totals
-from ioprism.servers.ingest import Outcome
+from ioprism.servers.fleet import SMALL_REQUEST, DirectionTotals, Fleet, Mover, Profile, Trend
+from ioprism.servers.interference import Application, Disturbance
 from ioprism.servers.load import PARTS, MachineLoad
-from ioprism.servers.profile import Profile, Trend
-from ioprism.servers.result import FLAGS, MEASURES, JobMetrics, column
-from ioprism.servers.settings import MetricSettings
+from ioprism.servers.measures import FLAGS, MEASURES, JobMetrics, metric_column
+from ioprism.servers.raw_files import IngestedFile
+from ioprism.servers.series import MetricSettings
 from ioprism.servers.steps import MachineReport
-from ioprism.servers.validate import Validation
+from ioprism.servers.validation import BenchmarkResult, Validation
 from ioprism.servers.wording import dominance
 
+CHOICES = ("grid", "window", "reset", "shared", "min_runtime")
+FACTS = ("user", "account", "partition", "name", "servers", "coverage", "attribution")
 PLAIN = ("bytes", "shared_bytes", "operations", "max_bandwidth", "max_operation_rate",
          "max_server_bandwidth", "boundary_bytes")  # fmt: skip
 
@@ -30,7 +30,7 @@ def _document(paths: Iterable[Path], warnings: Iterable[str], body: Mapping[str,
     return to_json.document_of(body, paths=paths, format_name="server counters", warnings=warnings)
 
 
-def ingested(paths: Iterable[Path], outcomes: Sequence[Outcome]) -> str:
+def ingest(paths: Iterable[Path], outcomes: Sequence[IngestedFile]) -> str:
     """Return what became of each raw file."""
     files = [
         {
@@ -62,11 +62,7 @@ def settings(used: MetricSettings) -> dict[str, Any]:
     return {
         "interval": used.interval_us / SECOND,
         "thresholds": list(used.thresholds),
-        "grid": used.grid,
-        "window": used.window,
-        "reset": used.reset,
-        "shared": used.shared,
-        "min_runtime": used.min_runtime,
+        **{name: getattr(used, name) for name in CHOICES},
     }
 
 
@@ -75,13 +71,7 @@ def _job(row: Mapping[str, Any], thresholds: Sequence[int]) -> dict[str, Any]:
         "job": row["job"],
         "start": _whole(row["start_us"] / SECOND),
         "end": _whole(row["end_us"] / SECOND),
-        "user": row["user"],
-        "account": row["account"],
-        "partition": row["partition"],
-        "name": row["name"],
-        "servers": row["servers"],
-        "coverage": row["coverage"],
-        "attribution": row["attribution"],
+        **{name: row[name] for name in FACTS},
         "unknown_seconds": row["unknown"],
         "flags": [flag for flag in FLAGS if row[flag]],
         **{direction: _direction(row, direction, thresholds) for direction in DIRECTIONS},
@@ -95,7 +85,7 @@ def _direction(row: Mapping[str, Any], direction: str, thresholds: Sequence[int]
     return {
         **{name: _whole(row[f"{direction}_{name}"]) for name in PLAIN},
         "by_threshold": {
-            str(threshold): {name: row[column(direction, name, threshold)] for name in names}
+            str(threshold): {name: row[metric_column(direction, name, threshold)] for name in names}
             for threshold in thresholds
         },
     }
@@ -137,7 +127,7 @@ def _machine(fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def _totals(totals: Totals) -> dict[str, Any]:
+def _totals(totals: DirectionTotals) -> dict[str, Any]:
     return {
         "bytes": totals.bytes,
         **{part: getattr(totals, part) for part in PARTS},
@@ -145,7 +135,7 @@ def _totals(totals: Totals) -> dict[str, Any]:
         "outside_job_list": totals.outside,
         "operations": totals.operations,
         "small_requests": {
-            "limit": SMALL,
+            "limit": SMALL_REQUEST,
             "share": totals.small_share,
             "by_mean_size": [asdict(size) for size in totals.sizes],
         },
@@ -228,7 +218,7 @@ def validation(checked: Validation) -> str:
     return _document([], [], {"passed": checked.passed, "jobs": checked.jobs, "checks": checks})
 
 
-def benchmark(checked: Checked) -> str:
+def benchmark(checked: BenchmarkResult) -> str:
     """Return what a benchmark moved, and what the counters show of it."""
     body = {
         "passed": checked.passed,
@@ -238,7 +228,7 @@ def benchmark(checked: Checked) -> str:
         "servers": list(checked.servers),
         "phases": [asdict(phase) for phase in checked.phases],
         "findings": [
-            {"found": one.found, "ratio": one.ratio, "passed": one.passed}
+            {"found": one.shown, "ratio": one.ratio, "passed": one.passed}
             for one in checked.findings
         ],
     }

@@ -39,7 +39,7 @@ from ioprism.reports.figures.canvas import (
 from ioprism.reports.figures.job_figures import draw_rates
 from ioprism.reports.wording import moment
 from ioprism.servers.fleet import SHARE_OF_JOBS
-from ioprism.servers.result import column
+from ioprism.servers.measures import metric_column
 from ioprism.servers.steps import MachineReport
 from ioprism.units import format_bytes
 
@@ -180,7 +180,7 @@ def _draw_measure(canvas: Canvas, drawn: DrawnMachine, measure: str, label: str)
     lines: dict[str, Artist] = {}
     for axes, direction in zip(panels, DIRECTIONS, strict=True):
         for place, threshold in enumerate(drawn.report.metrics.settings.thresholds):
-            values = _values(drawn, column(direction, measure, threshold))
+            values = _values(drawn, metric_column(direction, measure, threshold))
             name = f"> {round_bytes(threshold)} per step"
             if len(values):
                 lines[name] = cumulative(axes, values, color=CYCLE[place % len(CYCLE)],

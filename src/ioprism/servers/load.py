@@ -1,8 +1,10 @@
-"""What each server moved, when, in requests of which size, and for whom: one pass over a store."""
+"""What each server moved, when, in requests of which size, and for whom."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,29 +15,52 @@ from ioprism.model.counters import (
     BYTES,
     COUNTERS,
     DIRECTIONS,
+    EARLIEST,
+    LATEST,
     OPERATIONS,
     SECOND,
     CounterSource,
 )
-from ioprism.servers.activity import BYTE_ROWS, OPERATION_ROWS
-from ioprism.servers.compute import without_own
-from ioprism.servers.own_counters import grown, not_counted, own_counters
-from ioprism.servers.series import Floats, Ints, Series, locate, server_series
-from ioprism.servers.settings import MetricSettings
-from ioprism.servers.sharing import Occupancy, Parts, occupancies, parts
+from ioprism.model.machine import BackgroundLoad
+from ioprism.servers.attribution import (
+    JobBytes,
+    Occupancy,
+    growth_per_sample,
+    job_bytes,
+    occupancies,
+    own_counters,
+    without_counted,
+)
+from ioprism.servers.job_metrics import without_own
+from ioprism.servers.series import (
+    BYTE_ROWS,
+    LONGEST_STEP,
+    OPERATION_ROWS,
+    Floats,
+    Ints,
+    MetricSettings,
+    Series,
+    locate,
+    running_sums,
+    sampling_interval_us,
+    server_series,
+)
+from ioprism.servers.store import open_store
 
-CELLS = 60_000  # as many as a page can draw and a browser can hold with ease
-MOST_BINS = 360
-FEWEST_BINS = 48
+# A page draws servers x bins cells; a browser handles 60,000 with ease.
+MAX_CELLS, MIN_BINS, MAX_BINS = 60_000, 48, 360
 HALF_HOUR = 1800 * SECOND  # time zones differ by multiples of it
-# Mean request sizes of a sampling step, told apart at these bytes.
+# Classes of the mean request size of a sampling step, in bytes.
 SIZE_LIMITS = (4 * 2**10, 64 * 2**10, 512 * 2**10, 4 * 2**20)
 PARTS = ("attributed", "shared", "unattributed")
+# The highest load is searched for in a week before and a week after the job, in spans as long as
+# the job but not shorter than two samples, and in at most 5,000 spans on either side.
+SEARCH_AROUND, MIN_STEPS, MAX_SPANS = 7 * LONGEST_STEP, 2, 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
-    """The servers' own account; the first axis of tables is the direction unless said."""
+    """What the servers counted; the first axis of tables is the direction unless stated."""
 
     servers: tuple[str, ...]
     edges_us: Ints
@@ -62,7 +87,7 @@ def machine_load(
         settings: how to treat resets and gaps.
 
     Raises:
-        NotEnoughDetailError: there are no counters.
+        NotEnoughDetailError: the source has no counters.
     """
     span = source.span()
     if span is None or span[1] <= span[0]:
@@ -113,35 +138,34 @@ class _Account:
         own = self._samples(server, per_job=True) if server in self._own else COUNTERS.empty()
         measured = self._add_measured(own, series)
         occupancy = self._occupied.get(server)
-        found = None
+        shares = None
         if series.empty:
-            self._add_growth(number, grown(own))
+            self._add_growth(number, growth_per_sample(own))
         else:
             self._add_series(number, series)
             self._outside += self._before_and_after(series)
-            rest = not_counted(series, own)
-            found = self._add_uses(rest, occupancy) if occupancy else None
-        self._divide(number, measured, found)
+            if occupancy:
+                shares = self._add_uses(without_counted(series, own), occupancy)
+        self._divide(number, measured, shares)
 
     def _samples(self, server: str, *, per_job: bool = False) -> pl.DataFrame:
         start, end = self._span
         return self._source.counters(server, start_us=start, end_us=end, per_job=per_job)
 
     def _add_series(self, number: int, series: Series) -> None:
-        self._bytes[:, number] = _between(series, self._edges)
-        self._by_half_hour += _between(series, self._half_hours)
+        self._bytes[:, number] = _bytes_between(series, self._edges)
+        self._by_half_hour += _bytes_between(series, self._half_hours)
         self._moved[:, number] = series.totals[BYTE_ROWS, -1] + series.unplaced[BYTE_ROWS]
-        told = series.told[OPERATION_ROWS]
-        operations = series.totals[OPERATION_ROWS, -1]
-        counted = np.nan_to_num(self._operations) + operations
-        self._operations = np.where(told, counted, self._operations)
+        counted = series.counted[OPERATION_ROWS]
+        operations = np.nan_to_num(self._operations) + series.totals[OPERATION_ROWS, -1]
+        self._operations = np.where(counted, operations, self._operations)
         self._add_sizes(
             np.diff(series.totals[BYTE_ROWS]),
-            np.diff(series.totals[OPERATION_ROWS]) * told[:, None],
+            np.diff(series.totals[OPERATION_ROWS]) * counted[:, None],
         )
 
     def _add_growth(self, number: int, growth: pl.DataFrame) -> None:
-        """A target that counts for jobs only: growth is put where it was seen."""
+        """Add a target that counts for jobs only, with its growth at the time of each sample."""
         if not growth.height:
             return
         times = growth["time_us"].to_numpy()
@@ -169,32 +193,31 @@ class _Account:
         Only while the server itself was watched: what a job had moved before is in no total.
         """
         numbered = self._jobs.with_columns(row=pl.col("number"))
-        found = own_counters(own, numbered, self._settings)
-        if found is None:
+        per_job = own_counters(own, numbered, self._settings)
+        if per_job is None:
             return np.zeros(2)
-        jobs, shifts = found.placed.jobs, found.placed.shifts
+        jobs, shifts = per_job.placed.jobs, per_job.placed.shifts
         ends = [self._jobs[name].to_numpy()[jobs] for name in ("start_us", "end_us")]
         if not series.empty:
             ends = [np.clip(end, series.times[0], series.times[-1]) for end in ends]
-        place = locate(found.series, np.concatenate([end + shifts for end in ends]))
+        place = locate(per_job.series, np.concatenate([end + shifts for end in ends]))
         first = np.arange(len(jobs))
-        moved = place.between(found.series.totals[BYTE_ROWS], first, first + len(jobs))
+        moved = place.between(per_job.series.totals[BYTE_ROWS], first, first + len(jobs))
         self._of_jobs[0][:, jobs] += moved
         return np.asarray(moved.sum(axis=1))
 
-    def _add_uses(self, series: Series, occupancy: Occupancy) -> Parts:
-        uses = parts(series, occupancy, np.arange(len(occupancy.jobs)))
+    def _add_uses(self, series: Series, occupancy: Occupancy) -> JobBytes:
+        uses = job_bytes(series, occupancy, np.arange(len(occupancy.jobs)))
         self._of_jobs[0][:, occupancy.jobs] += uses.attributed
         if self._settings.shared == "split":
             self._of_jobs[1][:, occupancy.jobs] += uses.shared
         return uses
 
-    def _divide(self, number: int, measured: Floats, parts: Parts | None) -> None:
+    def _divide(self, number: int, measured: Floats, shares: JobBytes | None) -> None:
         """Make the three parts add up, also where a server and its counts by job disagree."""
         moved = self._moved[:, number]
-        none = np.zeros((2, 1))
-        alone = (parts.attributed if parts else none).sum(axis=1)
-        together = (parts.shared if parts else none).sum(axis=1)
+        alone = shares.attributed.sum(axis=1) if shares else 0.0
+        together = shares.shared.sum(axis=1) if shares else 0.0
         attributed = np.minimum(measured + alone, moved)
         shared = np.minimum(together, moved - attributed)
         self._measured += np.minimum(measured, moved)
@@ -204,7 +227,7 @@ class _Account:
         if not self._jobs.height:
             return np.asarray(series.totals[BYTE_ROWS, -1])
         ends = self._jobs.select(pl.col("start_us").min(), pl.col("end_us").max()).row(0)
-        listed = _between(series, np.array(ends, dtype=np.int64))[:, 0]
+        listed = _bytes_between(series, np.array(ends, dtype=np.int64))[:, 0]
         return np.asarray(series.totals[BYTE_ROWS, -1] - listed)
 
     def result(self) -> MachineLoad:
@@ -231,12 +254,106 @@ class _Account:
 
 def _edges(span: tuple[int, int], servers: int, settings: MetricSettings) -> Ints:
     """Cut the record into bins of equal length, none shorter than the sampling interval."""
-    bins = int(np.clip(CELLS // max(servers, 1), FEWEST_BINS, MOST_BINS))
+    bins = int(np.clip(MAX_CELLS // max(servers, 1), MIN_BINS, MAX_BINS))
     bins = int(np.clip((span[1] - span[0]) // settings.interval_us, 1, bins))
     return np.linspace(span[0], span[1], bins + 1).astype(np.int64)
 
 
-def _between(series: Series, edges: Ints) -> Floats:
-    place = locate(series, edges)
-    left = np.arange(len(edges) - 1)
-    return place.between(series.totals[BYTE_ROWS], left, left + 1)
+def _bytes_between(series: Series, edges: Ints) -> Floats:
+    return locate(series, edges).steps(series.totals[BYTE_ROWS])
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLoads:
+    """The server loads in a store of counters."""
+
+    store: Path
+
+    def during(self, start: float, end: float) -> BackgroundLoad:
+        """Return the load of all servers between two moments, in seconds since 1970."""
+        return background_load(open_store(self.store), start=start, end=end)
+
+    def between(self, starts: Floats, ends: Floats) -> tuple[Floats, Floats]:
+        """Return the bytes that all servers moved in each time, and the share that is known."""
+        return loads_between(open_store(self.store), starts, ends)
+
+
+def stored_loads(store: Path | None) -> StoredLoads | None:
+    """Return the loads of a store, after a check that it can be opened."""
+    if store is None:
+        return None
+    open_store(store)
+    return StoredLoads(store)
+
+
+def background_load(source: CounterSource, *, start: float, end: float) -> BackgroundLoad:
+    """Return the load of all servers between two moments, in seconds since 1970."""
+    names = source.servers()
+    if not EARLIEST <= start * SECOND <= end * SECOND <= LATEST:
+        return BackgroundLoad(len(names), 0.0, 0.0, 0.0, 0.0)  # a damaged time stamp
+    first, last = round(start * SECOND), round(end * SECOND)
+    interval = _interval(source, names, first, last)
+    if interval is None:
+        return BackgroundLoad(len(names), 0.0, (last - first) / SECOND, 0.0, 0.0)
+    edges, own = _equal_spans(first, last, interval)
+    moved, known = _load_of_all(source, edges, interval)
+    length = int(edges[1] - edges[0])
+    return BackgroundLoad(
+        servers=len(names),
+        bytes=float(moved[own]),
+        seconds=length / SECOND,
+        most_bytes=float(moved.max()),
+        coverage=float(known[own]) / (length * len(names)),
+    )
+
+
+def loads_between(source: CounterSource, starts: Floats, ends: Floats) -> tuple[Floats, Floats]:
+    """Return what all servers moved from each start to its end, and the share of it that is known.
+
+    Starts and ends are seconds since 1970. Every server is read once, whatever their number.
+    """
+    names = source.servers()
+    edges = np.unique(np.round(np.concatenate([starts, ends]) * SECOND).astype(np.int64))
+    interval = _interval(source, names, int(edges[0]), int(edges[-1])) if len(edges) > 1 else None
+    if interval is None:
+        return np.zeros(len(starts)), np.zeros(len(starts))
+    first, last = (np.searchsorted(edges, np.round(t * SECOND)) for t in (starts, ends))
+    sums, times = map(running_sums, _load_of_all(source, edges, interval))
+    whole = np.maximum(1, edges[last] - edges[first]) * max(1, len(names))
+    return sums[last] - sums[first], (times[last] - times[first]) / whole
+
+
+def _interval(source: CounterSource, names: Sequence[str], first: int, last: int) -> int | None:
+    """How often the first server that has samples around the job is sampled; None if none has."""
+    for name in names:
+        near = source.counters(name, start_us=first - LONGEST_STEP, end_us=last + LONGEST_STEP)
+        try:
+            return sampling_interval_us([near])
+        except NotEnoughDetailError:
+            continue
+    return None
+
+
+def _load_of_all(source: CounterSource, edges: Ints, interval: int) -> tuple[Floats, Floats]:
+    """What all servers moved between neighbouring edges, and how much of that time is known.
+
+    Servers are read one after the other: the counters of all may not fit into memory.
+    """
+    moved, known = np.zeros((2, len(edges) - 1))
+    begin, finish = int(edges[0]) - LONGEST_STEP, int(edges[-1]) + LONGEST_STEP
+    for name in source.servers():
+        samples = source.counters(name, start_us=begin, end_us=finish)
+        series = server_series(samples, MetricSettings(interval))
+        if not series.empty:
+            place = locate(series, edges)
+            moved += place.steps(series.totals[BYTE_ROWS]).sum(axis=0)
+            known += place.steps(series.known)
+    return moved, known
+
+
+def _equal_spans(first: int, last: int, interval: int) -> tuple[Ints, int]:
+    """Return edges of spans as long as the job, around it, and the number of the job's own."""
+    length = max(last - first, MIN_STEPS * interval)
+    begin = (first + last - length) // 2
+    before = min(MAX_SPANS, SEARCH_AROUND // length)
+    return begin + length * np.arange(-before, before + 2), before

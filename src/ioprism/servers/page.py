@@ -1,4 +1,4 @@
-"""The page of `ioprism servers report`: data as JSON, drawn by one small script beside it."""
+"""The page of `ioprism servers report`: data as JSON, drawn by one small script."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
 from ioprism.servers import wording
-from ioprism.servers.disturbance import Disturbance
-from ioprism.servers.fleet import Fleet, Mover
+from ioprism.servers.documents import CHOICES
+from ioprism.servers.fleet import Fleet, Mover, Profile, Trend
+from ioprism.servers.interference import Disturbance
 from ioprism.servers.load import PARTS, MachineLoad
-from ioprism.servers.profile import Profile, Trend
-from ioprism.servers.result import FLAGS, MEASURES, column
+from ioprism.servers.measures import FLAGS, MEASURES, metric_column
 from ioprism.servers.steps import MachineReport
 from ioprism.storage.atomic import atomic_write_text
 
@@ -29,38 +29,40 @@ NAMES = ("user", "account", "partition", "name")
 
 
 def write_page(
-    report: MachineReport, path: Path, *, peaks: Mapping[str, float | None], force: bool = False
+    machine: MachineReport,
+    path: str | Path,
+    *,
+    peak_read: float | None = None,
+    peak_write: float | None = None,
+    force: bool = False,
 ) -> None:
-    """Write the self-contained page; it takes its place only when it is whole."""
-    text = page(report, peaks=peaks)
-    atomic_write_text(path, text, replace=force)
-
-
-def page(report: MachineReport, *, peaks: Mapping[str, float | None]) -> str:
-    """Return the page.
+    """Write the self-contained page of a machine.
 
     Args:
-        report: every number.
-        peaks: the file system's peak bandwidth by direction, where it is known.
+        machine: every number.
+        path: where to write it.
+        peak_read: peak read bandwidth of the file system in bytes per second, where known.
+        peak_write: the same for writing.
+        force: replace an existing file.
     """
-    return frame(
+    text = frame(
         title="File-system load of a machine",
         body=asset("servers.html"),
         styles=("servers.css",),
         scripts=("charts.js", "servers-questions.js", "servers.js"),
-        data=_data(report, peaks),
+        data=_data(machine, {"read": peak_read, "write": peak_write}),
     )
+    atomic_write_text(Path(path), text, replace=force)
 
 
 def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str, Any]:
     metrics = report.metrics
-    table, notes = _limited(metrics.table, list(report.warnings))
+    table, notes = _limit_jobs(metrics.table, list(report.warnings))
     settings = metrics.settings
     return {
         "interval": settings.interval_us / SECOND,
         "thresholds": list(settings.thresholds),
-        "settings": {"grid": settings.grid, "window": settings.window, "reset": settings.reset,
-                     "shared": settings.shared, "min_runtime": settings.min_runtime},
+        "settings": {name: getattr(settings, name) for name in CHOICES},
         "peaks": dict(peaks),
         "warnings": notes,
         "jobs": _jobs(table, settings.thresholds),
@@ -145,7 +147,7 @@ def _digits(value: float) -> float | None:
     return None if math.isnan(value) else _short(float(f"{value:.{DIGITS}g}"))
 
 
-def _limited(table: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, list[str]]:
+def _limit_jobs(table: pl.DataFrame, notes: list[str]) -> tuple[pl.DataFrame, list[str]]:
     if table.height <= MOST_JOBS:
         return table, notes
     moved = pl.sum_horizontal(pl.col(f"{d}_bytes").fill_null(0) for d in DIRECTIONS)
@@ -160,23 +162,24 @@ def _jobs(table: pl.DataFrame, thresholds: Sequence[int]) -> dict[str, Any]:
         "start": (table["start_us"] // SECOND).to_list(),
         "end": (table["end_us"] // SECOND).to_list(),
         "servers": table["servers"].to_list(),
-        "coverage": _rounded(table["coverage"]),
+        "coverage": _round_all(table["coverage"]),
         "flags": [
             sum(bit << place for place, bit in enumerate(bits))
             for bits in table.select(pl.col(FLAGS).cast(pl.Int64)).iter_rows()
         ],
         "flag_names": list(FLAGS),
         "attribution": _words(table["attribution"]),
-        "opens": _rounded(table["opens"]),
-        "closes": _rounded(table["closes"]),
+        "opens": _round_all(table["opens"]),
+        "closes": _round_all(table["closes"]),
     }
     for name in NAMES:
         columns[name] = _words(table[name])
     for direction in DIRECTIONS:
-        columns[direction] = {name: _rounded(table[f"{direction}_{name}"]) for name in AMOUNTS}
+        columns[direction] = {name: _round_all(table[f"{direction}_{name}"]) for name in AMOUNTS}
         for measure in MEASURES:
             columns[direction][measure] = [
-                _rounded(table[column(direction, measure, threshold)]) for threshold in thresholds
+                _round_all(table[metric_column(direction, measure, threshold)])
+                for threshold in thresholds
             ]
     return columns
 
@@ -188,8 +191,8 @@ def _words(names: pl.Series) -> dict[str, Any]:
     return {"words": words.to_list(), "of": [ranks[word] for word in filled]}
 
 
-def _rounded(values: pl.Series) -> list[float | None]:
-    """Four digits are more than the eye or the sampling can tell apart."""
+def _round_all(values: pl.Series) -> list[float | None]:
+    """Four digits are more than a chart or the sampling resolves."""
     return [_short(value) for value in values.cast(pl.Float64).round_sig_figs(DIGITS).to_list()]
 
 

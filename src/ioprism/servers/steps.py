@@ -1,51 +1,51 @@
-"""What `ioprism servers` does: raw files to a store, a store to jobs, and to the whole machine."""
+"""The order of the steps of `ioprism servers`: from a store to jobs, and to the whole machine.
+
+`raw_files.ingest` fills the store. Everything after it is stated here: which jobs to look at, the
+metrics of each job, and for a report the load of the servers and what follows from both.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.formats.local_time import zone_of
-from ioprism.model.counters import COUNTERS, EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally
+from ioprism.model.counters import EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally
 from ioprism.model.trace import Progress
-from ioprism.servers.compute import job_metrics
-from ioprism.servers.contacts import Contact, contacts
-from ioprism.servers.counter_formats.registry import read_jobs
-from ioprism.servers.disturbance import Disturbance
-from ioprism.servers.fleet import Fleet, fleet
-from ioprism.servers.ingest import Outcome
-from ioprism.servers.ingest import ingest as bring_in
-from ioprism.servers.interference import interference
-from ioprism.servers.interval import sampling_interval_us
-from ioprism.servers.job_formats.server_map import read_server_map, through_map
-from ioprism.servers.load import MachineLoad, machine_load
-from ioprism.servers.own_counters import derived_jobs
-from ioprism.servers.profile import Profile, Trend, profile, trend
-from ioprism.servers.result import JobMetrics
-from ioprism.servers.settings import (
-    THRESHOLDS,
-    Grid,
-    MetricSettings,
-    Reset,
-    Sharing,
-    Window,
+from ioprism.reports.figures.catalogue import (
+    COLUMN_WIDTH,
+    StaticFigure,
+    draw_figure,
+    require_matplotlib,
 )
-from ioprism.servers.simulated_files import write_simulation
-from ioprism.servers.simulated_load import SimulationSettings
-from ioprism.servers.simulated_load import simulate as make
-from ioprism.servers.store import CounterStore, open_store, read_table
-from ioprism.servers.validate import Validation
-from ioprism.servers.validate import validate as compare
+from ioprism.servers.attribution import derive_jobs
+from ioprism.servers.fleet import (
+    Contact,
+    Fleet,
+    Profile,
+    Trend,
+    contacts,
+    monthly_trend,
+    summarise_fleet,
+    weekly_profile,
+)
+from ioprism.servers.formats.records import map_servers, read_server_map
+from ioprism.servers.interference import Disturbance, interference
+from ioprism.servers.job_metrics import job_metrics
+from ioprism.servers.load import MachineLoad, machine_load
+from ioprism.servers.measures import JobMetrics
+from ioprism.servers.raw_files import ingest, read_jobs
+from ioprism.servers.series import THRESHOLDS, Grid, MetricSettings, Reset, Sharing, Window
+from ioprism.servers.simulation import SimulationSettings, simulate, write_simulation
+from ioprism.servers.store import CounterStore, open_store, sampling_interval
+from ioprism.servers.validation import Validation, compare_with_truth
 
-SERVERS_ASKED = 40  # for the sampling interval
-MONTHS_ASKED = 3
-SAMPLES_ASKED = 2_000
-MOST_THRESHOLDS = 16
+MAX_THRESHOLDS = 16  # memory grows with them: 8 bytes for each window of each job
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,20 @@ class Question:
     window: Window = "clip"
     reset: Reset = "auto"
     shared: Sharing = "split"
-    interval: float | None = None  # seconds; None: read off the counters
+    interval: float | None = None  # seconds; None: taken from the counters
 
-
-USUAL = Question()
+    def settings(self, store: CounterStore) -> MetricSettings:
+        """Return the settings of the method, with the sampling interval of the store."""
+        if len(self.thresholds) > MAX_THRESHOLDS:
+            raise UsageError(
+                f"{len(self.thresholds)} thresholds are too many.\n"
+                f"Hint: give at most {MAX_THRESHOLDS}."
+            )
+        given = self.interval
+        return MetricSettings(
+            sampling_interval(store) if given is None else round(given * SECOND),
+            *(self.thresholds, self.grid, self.window, self.reset, self.shared, self.min_runtime),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,150 +91,111 @@ class MachineReport:
     warnings: tuple[str, ...]
 
 
-def ingest(
-    sources: Sequence[Path],
-    store: Path,
-    *,
-    time: float | None = None,
-    timezone: str = "UTC",
-    progress: Progress = lambda _: None,
-) -> list[Outcome]:
-    """Bring raw counters and job lists into a store; what is there already is skipped.
-
-    Args:
-        sources: files and folders.
-        store: the folder of the store, made if need be.
-        time: when a scrape without time stamps was taken, in seconds since 1970.
-        timezone: of local times without a zone.
-        progress: hears how many records were read.
-    """
-    options = ReadingOptions(None if time is None else _moment(time), timezone)
-    return bring_in(sources, store, options=options, progress=progress)
-
-
-def _moment(time: float) -> int:
-    time_us = round(time * SECOND) if abs(time) < 1e12 else LATEST + 1
-    if not EARLIEST <= time_us <= LATEST:
-        raise UsageError(f"--time {time} is not a time.\nHint: give seconds since 1970.")
-    return time_us
-
-
 def jobs(
-    store: Path, question: Question = USUAL, *, progress: Progress = lambda _: None
+    store: str | Path,
+    *,
+    progress: Progress = lambda _: None,
+    **question: Any,  # noqa: ANN401 - as `Question` has them
 ) -> JobMetrics:
-    """Return what every job did to the file system.
+    """Return what every job did to the file system; settings are the fields of `Question`.
 
     Raises:
-        NotEnoughDetailError: nobody says which jobs ran, or none ran long enough.
+        NotEnoughDetailError: no jobs are known, or none ran long enough.
     """
-    source = open_store(store)
-    table, notes = _chosen_jobs(source, question)
-    metrics = job_metrics(source, table, settings=_settings(source, question), progress=progress)
+    asked, source = Question(**question), open_store(Path(store))
+    table, notes = _choose_jobs(source, asked)
+    metrics = job_metrics(source, table, settings=asked.settings(source), progress=progress)
     return replace(metrics, warnings=(*notes, *metrics.warnings))
 
 
 def report(
-    store: Path, question: Question = USUAL, *, progress: Progress = lambda _: None
+    store: str | Path,
+    *,
+    progress: Progress = lambda _: None,
+    **question: Any,  # noqa: ANN401 - as `Question` has them
 ) -> MachineReport:
-    """Return the whole machine: its jobs, its servers, and what administrators ask."""
-    source = open_store(store)
-    table, notes = _chosen_jobs(source, question)
-    zone_of(question.timezone)
-    settings = _settings(source, question)
+    """Return the whole machine; settings are the fields of `Question`.
+
+    Raises:
+        NotEnoughDetailError: no jobs are known, or none ran long enough.
+    """
+    asked, source = Question(**question), open_store(Path(store))
+    table, notes = _choose_jobs(source, asked)
+    zone_of(asked.timezone)
+    settings = asked.settings(source)
     metrics = job_metrics(source, table, settings=settings, progress=progress)
     load = machine_load(source, table, settings=settings)
     disturbances = interference(source, load, settings=settings)
     return MachineReport(
         metrics=metrics,
         load=load,
-        fleet=fleet(metrics, load),
-        profile=profile(load, question.timezone),
-        trend=trend(load, question.timezone),
+        fleet=summarise_fleet(metrics, load),
+        profile=weekly_profile(load, asked.timezone),
+        trend=monthly_trend(load, asked.timezone),
         interference=disturbances,
         contacts=contacts(metrics, disturbances),
         warnings=(*notes, *metrics.warnings),
     )
 
 
-def simulate(
-    settings: SimulationSettings, folder: Path, *, format_name: str = "mmpmon", force: bool = False
-) -> tuple[list[Path], int]:
-    """Write raw files of a machine whose jobs are known; return them and the number of jobs.
+def figure(
+    machine: MachineReport,
+    name: str,
+    *,
+    width: float = COLUMN_WIDTH,
+    peak_read: float | None = None,
+    peak_write: float | None = None,
+) -> StaticFigure:
+    """Draw a figure of a machine for a paper; the names are those of `--figure`.
+
+    Args:
+        machine: what `report` returns.
+        name: one of load, servers, bandwidth-cdf, volume-cdf, intensity-cdf, burstiness-cdf,
+            parallel-intensity-cdf, jobs.
+        width: in inches; by default one column.
+        peak_read: of the file system, in bytes per second.
+        peak_write: likewise.
 
     Raises:
-        UsageError: no job fits into the time.
+        UsageError: there is no such figure.
+        MissingPackageError: matplotlib is not installed.
+        FigureUnavailableError: the report lacks what the figure shows.
     """
-    made = make(settings)
-    if not made.jobs.height:
-        raise UsageError("no job fits into such a short time.\nHint: raise --days.")
-    return write_simulation(made, folder, format_name=format_name, replace=force), made.jobs.height
+    require_matplotlib()
+    from ioprism.servers.figures import DrawnMachine
+
+    drawn = DrawnMachine(machine, {"read": peak_read, "write": peak_write})
+    return draw_figure("servers report", name, drawn, width=width)
 
 
 def validate(
     *, servers: int = 16, days: float = 4.0, seed: int = 1, progress: Progress = lambda _: None
 ) -> Validation:
     """Run the whole chain on a simulated load and compare with what is known of it."""
-    made = make(SimulationSettings(servers=servers, days=days, seed=seed))
-    with tempfile.TemporaryDirectory() as place:
-        raw, store = Path(place) / "raw", Path(place) / "store"
-        write_simulation(made, raw)
-        ingest([raw / "counters", raw / "jobs.sacct"], store)
+    simulation = simulate(SimulationSettings(servers=servers, days=days, seed=seed))
+    with tempfile.TemporaryDirectory() as folder:
+        raw, store = Path(folder) / "raw", Path(folder) / "store"
+        write_simulation(simulation, raw)
+        ingest(raw / "counters", raw / "jobs.sacct", store=store)
         measured = jobs(store, progress=progress)
-        native = jobs(store, Question(grid="native"))
-    return compare(measured, made, native)
+        native = jobs(store, grid="native")
+    return compare_with_truth(measured, simulation, native)
 
 
-def _settings(source: CounterStore, question: Question) -> MetricSettings:
-    """Return the settings of the method, with the sampling interval of the store."""
-    if len(question.thresholds) > MOST_THRESHOLDS:
-        raise UsageError(
-            f"{len(question.thresholds)} thresholds are too many.\n"
-            f"Hint: give at most {MOST_THRESHOLDS}."
-        )
-    given = question.interval
-    return MetricSettings(
-        interval_us=interval_us(source) if given is None else round(given * SECOND),
-        thresholds=question.thresholds,
-        grid=question.grid,
-        window=question.window,
-        reset=question.reset,
-        shared=question.shared,
-        min_runtime=question.min_runtime,
-    )
-
-
-def interval_us(source: CounterStore) -> int:
-    """Return how often a store's servers were sampled: ask some, spread over all of them."""
-    names = source.servers()
-    chosen = names[:: max(1, len(names) // SERVERS_ASKED)]
-    tables = [_first_samples(source, name, per_job=False) for name in chosen]
-    if any(table.height > 1 for table in tables):
-        return sampling_interval_us(tables)
-    own = [_first_samples(source, name, per_job=True) for name in chosen]
-    return sampling_interval_us(own, per_job=True)
-
-
-def _first_samples(source: CounterStore, server: str, *, per_job: bool) -> pl.DataFrame:
-    """Return the beginning of some months: the first may hold a single sample."""
-    files = [path for _, path in source.months(server, per_job=per_job)[:MONTHS_ASKED]]
-    tables = [read_table(path).head(SAMPLES_ASKED) for path in files]
-    return pl.concat([COUNTERS.empty(), *tables])
-
-
-def _chosen_jobs(source: CounterStore, question: Question) -> tuple[pl.DataFrame, list[str]]:
+def _choose_jobs(source: CounterStore, question: Question) -> tuple[pl.DataFrame, list[str]]:
     """Return the jobs to look at: those of the file given, else the store's, else the counters'.
 
     Raises:
-        NotEnoughDetailError: nobody says which jobs ran.
+        NotEnoughDetailError: no jobs are known.
     """
     tally = Tally()
     if question.jobs is not None:
-        found = read_jobs(Path(question.jobs), ReadingOptions(timezone=question.timezone), tally)
+        table = read_jobs(Path(question.jobs), ReadingOptions(timezone=question.timezone), tally)
     else:
-        found = source.jobs()
-        if not found.height:
-            found = _jobs_of_counters(source)
-    if not found.height:
+        table = source.jobs()
+        if not table.height:
+            table = _jobs_of_counters(source)
+    if not table.height:
         raise NotEnoughDetailError(
             needed="a list of jobs",
             has=f"none ({'; '.join(tally.warnings()) or 'nothing was given'})",
@@ -232,17 +203,17 @@ def _chosen_jobs(source: CounterStore, question: Question) -> tuple[pl.DataFrame
             hint="use --jobs FILE (sacct, PBS, LSF, LoadLeveler or CSV), or ingest such a file.",
         )
     if question.server_map is not None:
-        found = through_map(found, read_server_map(Path(question.server_map)))
-    return found, [f"{question.jobs}: {warning}" for warning in tally.warnings()]
+        table = map_servers(table, read_server_map(Path(question.server_map)))
+    return table, [f"{question.jobs}: {warning}" for warning in tally.warnings()]
 
 
 def _jobs_of_counters(source: CounterStore) -> pl.DataFrame:
     servers = source.per_job_servers()
     if not servers:
         return JOBS.empty()
-    step = interval_us(source)
+    step = sampling_interval(source)
     tables = [
-        derived_jobs(source.counters(server, start_us=EARLIEST, end_us=LATEST, per_job=True), step)
+        derive_jobs(source.counters(server, start_us=EARLIEST, end_us=LATEST, per_job=True), step)
         for server in servers
     ]
     whole = pl.concat(tables).group_by("job").agg(pl.col("start_us").min(), pl.col("end_us").max())

@@ -25,6 +25,7 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
+from ioprism.servers.series import sampling_interval_us
 from ioprism.storage.atomic import atomic_write, held_alone
 from ioprism.storage.checked import (
     UNREADABLE,
@@ -44,11 +45,13 @@ JOBS_FILE = "jobs.parquet"
 PER_SERVER = "counters.parquet"
 PER_JOB = "job_counters.parquet"
 LONGEST_NAME = 120
+# How much of a store is read to learn its sampling interval.
+SERVERS_ASKED, MONTHS_ASKED, SAMPLES_ASKED = 40, 3, 2_000
 PARTITION = re.compile(r"server=[^/\0]+/month=[^/\0]+/[^/\0]+\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class LedgerEntry:
     """A raw file whose records are all in the store."""
 
     name: str
@@ -85,8 +88,8 @@ class CounterStore:
 
     def span(self) -> tuple[int, int] | None:
         """Return when the first and the last sample of any server was taken, if there are any."""
-        found = (self.folder / "counters").glob("server=*/month=*/*.parquet")
-        files = sorted(path for path in found if path.is_file())
+        partitions = (self.folder / "counters").glob("server=*/month=*/*.parquet")
+        files = sorted(path for path in partitions if path.is_file())
         months = sorted({path.parent.name for path in files})
         ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
         if not ends:
@@ -125,7 +128,7 @@ class CounterStore:
         path = self.folder / JOBS_FILE
         return read_table(path) if path.is_file() else JOBS.empty()
 
-    def ledger(self) -> dict[str, Ingested]:
+    def ledger(self) -> dict[str, LedgerEntry]:
         """Return the raw files whose records are all here, by the digest of their content."""
         path = self.folder / LEDGER
         if not path.is_file():
@@ -133,7 +136,7 @@ class CounterStore:
         entries = _read_json(path)
         try:
             return {
-                key: Ingested(
+                key: LedgerEntry(
                     str(entry["name"]),
                     str(entry["format"]),
                     int(entry["records"]),
@@ -182,7 +185,7 @@ def _is_partition(name: object) -> bool:
 
 @contextmanager
 def store_for_writing(folder: Path) -> Iterator[CounterStore]:
-    """Open a store for writing, made if need be; nobody else writes to it meanwhile.
+    """Open a store for writing, created if needed; other writers are locked out.
 
     Raises:
         OutputError: the folder holds something else, or another run is writing.
@@ -255,7 +258,7 @@ def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
 
 
 def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
-    """Sort records; of two that contradict each other the larger counts, whichever came first."""
+    """Sort records; of two that contradict each other the larger one is kept."""
     ordered = samples.sort(*RECORD_KEY, *VALUES, nulls_last=False)
     return ordered.unique(RECORD_KEY, keep="last", maintain_order=True)
 
@@ -268,7 +271,7 @@ def add_jobs(store: CounterStore, jobs: pl.DataFrame) -> None:
     _write_manifest(store.folder)
 
 
-def enter_in_ledger(store: CounterStore, entries: Mapping[str, Ingested]) -> None:
+def enter_in_ledger(store: CounterStore, entries: Mapping[str, LedgerEntry]) -> None:
     """Remember that every record of these raw files is in the store."""
     merged = {**store.ledger(), **entries}
     document = {key: asdict(merged[key]) for key in sorted(merged)}
@@ -312,6 +315,23 @@ def read_table(path: Path) -> pl.DataFrame:
         raise _broken(path, str(error)) from error
 
 
+def sampling_interval(store: CounterStore) -> int:
+    """Return how often a store's servers were sampled, in microseconds."""
+    names = store.servers()
+    asked = names[:: max(1, len(names) // SERVERS_ASKED)]
+    for per_job in (False, True):
+        tables = [_first_samples(store, name, per_job=per_job) for name in asked]
+        if per_job or any(table.height > 1 for table in tables):
+            break
+    return sampling_interval_us(tables, per_job=per_job)
+
+
+def _first_samples(store: CounterStore, server: str, *, per_job: bool) -> pl.DataFrame:
+    """Return the beginning of some months: the first may have a single sample."""
+    files = [path for _, path in store.months(server, per_job=per_job)[:MONTHS_ASKED]]
+    return pl.concat([COUNTERS.empty(), *(read_table(path).head(SAMPLES_ASKED) for path in files)])
+
+
 def _damaged_of(files: Sequence[Path]) -> BrokenTraceError:
     """Return the error that names the one of several files that cannot be read."""
     for path in files:
@@ -346,7 +366,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         document, sound = read_document(path)
     except ChangedContentError as error:
         raise _broken(path, str(error)) from error
-    old = document.get("ioprism_server_store", VERSION) != VERSION  # which is said elsewhere
+    old = document.get("ioprism_server_store", VERSION) != VERSION  # reported by open_store
     if not sound and not old:
         raise _broken(path, "its content was changed")
     return document

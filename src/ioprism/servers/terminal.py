@@ -13,14 +13,11 @@ from rich.text import Text
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.servers import wording
-from ioprism.servers.benchmark import Checked
-from ioprism.servers.contacts import Contact
-from ioprism.servers.fleet import Fleet, Mover
-from ioprism.servers.ingest import Outcome
-from ioprism.servers.profile import Profile
-from ioprism.servers.result import FLAGS, JobMetrics, column
+from ioprism.servers.fleet import Contact, Fleet, Mover, Profile
+from ioprism.servers.measures import FLAGS, JobMetrics, metric_column
+from ioprism.servers.raw_files import IngestedFile
 from ioprism.servers.steps import MachineReport
-from ioprism.servers.validate import Validation
+from ioprism.servers.validation import BenchmarkResult, Validation
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 
 SHOWN = 20
@@ -39,7 +36,7 @@ FLAG_MEANINGS = {
 }
 
 
-def show_ingested(outcomes: Sequence[Outcome], console: Console) -> None:
+def show_ingested(outcomes: Sequence[IngestedFile], console: Console) -> None:
     """Print what became of each raw file."""
     new = [outcome for outcome in outcomes if not outcome.known and outcome.format]
     facts(
@@ -86,7 +83,7 @@ def show_jobs(metrics: JobMetrics, console: Console) -> None:
 
 def _job_row(row: Mapping[str, Any], threshold: int) -> tuple[str | Text, ...]:
     pairs = [
-        "/".join(_share(row[column(d, measure, threshold)]) for d in DIRECTIONS)
+        "/".join(_share(row[metric_column(d, measure, threshold)]) for d in DIRECTIONS)
         for measure in MEASURE_NAMES
     ]
     return (
@@ -212,7 +209,7 @@ def show_validation(checked: Validation, console: Console) -> None:
     table(console, ("", "1 %", "median", "99 %", "expected median", ""), rows)
 
 
-def show_benchmark(checked: Checked, console: Console) -> None:
+def show_benchmark(checked: BenchmarkResult, console: Console) -> None:
     """Print what a benchmark moved, what counters show of it, and what to do next."""
     heading(console, f"Benchmark on {checked.host}")
     shown = {one.phase: one for one in checked.findings}
@@ -222,7 +219,7 @@ def show_benchmark(checked: Checked, console: Console) -> None:
             _moment(round(phase.start * SECOND)),
             format_seconds(phase.end - phase.start),
             format_bytes(phase.bytes),
-            *((format_bytes(shown[phase].found), f"{shown[phase].ratio:.3f}",
+            *((format_bytes(shown[phase].shown), f"{shown[phase].ratio:.3f}",
                "within" if shown[phase].passed else "OUTSIDE") if shown else ()),
         )
         for phase in checked.phases

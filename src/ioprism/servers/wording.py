@@ -1,17 +1,15 @@
-"""Sentences about a whole machine, for terminal, JSON and page alike."""
+"""Sentences about a whole machine, shared by terminal, JSON and page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ioprism.servers.contacts import Contact
-from ioprism.servers.disturbance import LEVEL, Application, Disturbance
-from ioprism.servers.fleet import DOMINANT, SMALL, Fleet, Totals
-from ioprism.servers.profile import Trend
+from ioprism.servers.fleet import DOMINANT, SMALL_REQUEST, Contact, DirectionTotals, Fleet, Trend
+from ioprism.servers.interference import SIGNIFICANCE, Application, Disturbance
 from ioprism.units import format_bytes, format_count, format_counted
 
 REASONS = {
-    "small_requests": f"requests smaller than {format_bytes(SMALL)} on average",
+    "small_requests": f"requests smaller than {format_bytes(SMALL_REQUEST)} on average",
     "one_server_at_a_time": "uses only one of its servers at a time",
     "disturbs_others": "slows others down on the same servers",
 }
@@ -36,7 +34,7 @@ def dominance(fleet: Fleet) -> str:
     return f"{direction}-dominated: {part:.0%} of the bytes are {verb}."
 
 
-def whose(totals: Totals) -> str:
+def whose(totals: DirectionTotals) -> str:
     """Say how much of the bytes belongs to whom; the three numbers add up."""
     return (
         f"{format_bytes(totals.attributed)} attributed, {format_bytes(totals.shared)} shared, "
@@ -44,11 +42,12 @@ def whose(totals: Totals) -> str:
     )
 
 
-def small_requests(totals: Totals) -> str:
+def small_requests(totals: DirectionTotals) -> str:
     """Say how many requests are small."""
     if totals.small_share is None:
         return "operations are not counted"
-    return f"{totals.small_share:.0%} of operations (mean below {format_bytes(SMALL)} in a step)"
+    limit = format_bytes(SMALL_REQUEST)
+    return f"{totals.small_share:.0%} of operations (mean below {limit} in a step)"
 
 
 def attribution(counts: Mapping[str, int], split: str) -> list[str]:
@@ -86,7 +85,7 @@ def who(application: Application) -> str:
 
 
 def disturbance(pair: Disturbance) -> str:
-    """Say how one application fares beside another."""
+    """Say how fast one application is beside another."""
     what = "takes" if pair.measure == "run_time" else "moves data"
     how = (
         f"{pair.slowdown:.2f} times as long"
@@ -105,7 +104,7 @@ def interference(pairs: tuple[Disturbance, ...]) -> str:
         return "No two applications met on the same servers often enough to compare."
     certain = sum(pair.certain for pair in pairs)
     many = f"{format_counted(len(pairs), 'pair')} of applications"
-    test = f"rank-sum test, Holm's correction, level {LEVEL:g}"
+    test = f"rank-sum test, Holm's correction, level {SIGNIFICANCE:g}"
     return f"{many} compared, {format_count(certain)} slower than chance explains ({test})."
 
 

@@ -5,32 +5,13 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from ioprism.errors import UsageError
-
-FEWEST_BYTES = 16  # of a key
 # Columns that hold one name. `pattern` is a path too.
 NAMES = ("user", "application", "path", "job_id", "pattern", "host")
 PLAIN = ("operation",)  # of a culprit: words of ioprism, not of the user
 
 Rows = Mapping[str, list[dict[str, Any]]]
-
-
-def read_key(path: Path) -> bytes:
-    """Read the key that names are hashed with.
-
-    Raises:
-        UsageError: the file is too short to keep a secret.
-    """
-    key = path.read_bytes().strip()
-    if len(key) < FEWEST_BYTES:
-        raise UsageError(
-            f"{path}: a key needs at least {FEWEST_BYTES} bytes.\n"
-            "Hint: head -c 32 /dev/urandom > KEYFILE makes one; keep it secret."
-        )
-    return key
 
 
 def anonymous(rows: Rows, key: bytes) -> Rows:

@@ -22,7 +22,8 @@ from ioprism.errors import (
     UsageError,
 )
 from ioprism.formats.files import check_readable, files_below
-from ioprism.site.anonymise import Rows, anonymous, read_key
+from ioprism.model.pseudonyms import read_key
+from ioprism.site.anonymise import Rows, anonymous
 from ioprism.site.store import SiteStore, open_site
 
 if TYPE_CHECKING:
@@ -230,11 +231,11 @@ def _described(
 def _period_columns(trace: Trace, engine: Engine) -> dict[str, Any]:
     """The period of a job; a log that keeps no times has none of them."""
     from ioprism.periodicity.many import describe_job
-    from ioprism.periodicity.steps import RhythmSettings
+    from ioprism.periodicity.of_job import PeriodSettings
 
     names = ("pattern", "period", "period_of", "duty_cycle", "phase_bytes", "period_confidence")
     try:
-        found = describe_job(trace, engine, RhythmSettings())
+        found = describe_job(trace, engine, PeriodSettings())
     except AnalysisError:
         return dict.fromkeys(names)
     periodic = found.pattern == "periodic"

@@ -1,29 +1,110 @@
-"""How long one write will take, what decides it, and how far to trust the answer."""
+"""How long one write will take, which stages decide it, and how far to trust the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from ioprism.errors import NotEnoughDetailError
 from ioprism.model.result import Result
 from ioprism.model.samples import WritePattern
-from ioprism.write_time.explanation import StagePart, leading, may_lead, stage_parts
 from ioprism.write_time.features import feature_table
-from ioprism.write_time.fitting import Fit
+from ioprism.write_time.fitting import LinearFit
+from ioprism.write_time.loads import LOADS, SYMBOLS, check_pattern, parameters, stage_loads
 from ioprism.write_time.model import WriteTimeModel
-from ioprism.write_time.parameters import check_pattern, parameters
 
-PARAMETERS = {"n": "nodes", "m": "cores per node", "K": "burst size in MB"}
+START = "start-up"
+STRAGGLERS = "slowest process"
+LEADING_TIE = 0.2  # stages within this share of the largest lead together
+MIN_STAGE_SHARE = 1e-6  # of the time; smaller parts are rounding
 RATIO_MARGIN = 1.05  # how far a ratio may leave its range in training before it matters
-SMALLEST_PART = 0.01  # of the predicted time, for a feature to count as deciding
+MIN_FEATURE_SHARE = 0.01  # of the predicted time, for a feature to count as deciding
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StagePart:
+    """The seconds of one stage."""
+
+    stage: str
+    loads: tuple[str, ...]  # what the stage has to carry; empty for fixed costs
+    seconds: float
+    same_as: tuple[
+        str, ...
+    ] = ()  # stages with the same load in all samples: the time may be theirs
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; `feature` is what the stage carries."""
+        return {
+            "stage": self.stage,
+            "feature": ", ".join(self.loads) or self.stage,
+            "seconds": self.seconds,
+            "same_as": list(self.same_as),
+        }
+
+
+def stage_parts(
+    pattern: WritePattern, *, model: WriteTimeModel, seconds: float
+) -> tuple[StagePart, ...]:
+    """Split a predicted time over the stages, largest first; the parts add up to it."""
+    fit = model.stages
+    loads = LOADS[model.system.filesystem]
+    start, by_load, waiting = fit.parts(stage_loads([pattern], system=model.system)[0])
+    whole = start + float(by_load.sum()) + waiting
+    parts = {START: StagePart(START, (), start), STRAGGLERS: StagePart(STRAGGLERS, (), waiting)}
+    for number, load in enumerate(loads):
+        known = parts.get(load.stage, StagePart(load.stage, (), 0.0))
+        same = tuple(loads[left_out].stage for left_out, kept in fit.tied if kept == number)
+        parts[load.stage] = StagePart(
+            load.stage,
+            (*known.loads, load.name),
+            known.seconds + float(by_load[number]),
+            (*known.same_as, *(stage for stage in same if stage != load.stage)),
+        )
+    scaled = [
+        StagePart(part.stage, part.loads, part.seconds * seconds / whole, part.same_as)
+        for part in parts.values()
+        if part.seconds > MIN_STAGE_SHARE * whole
+    ]
+    return tuple(sorted(scaled, key=lambda part: -part.seconds))
+
+
+def leading_stages(parts: tuple[StagePart, ...]) -> tuple[str, ...]:
+    """Name the stages that lead: more than one where they are too close to tell apart."""
+    carrying = [part for part in parts if part.loads] or list(parts)
+    if not carrying:
+        return ()
+    limit = (1.0 - LEADING_TIE) * carrying[0].seconds
+    close = [part for part in carrying if part.seconds >= limit]
+    return tuple(dict.fromkeys(name for part in close for name in (part.stage, *part.same_as)))
+
+
+def stages_that_may_lead(
+    pattern: WritePattern, *, model: WriteTimeModel, parts: tuple[StagePart, ...]
+) -> tuple[str, ...]:
+    """Name the stages that no sample shows to be fast enough not to take most of this write.
+
+    Far beyond the training scales that is often so: a service that small scales never load.
+    """
+    most = max((part.seconds for part in parts if part.loads), default=0.0)
+    loads = LOADS[model.system.filesystem]
+    carried = model.stages.shape.carried_loads(stage_loads([pattern], system=model.system))[0]
+    slowest = carried * model.stages.bounds
+    known = leading_stages(parts)
+    return tuple(
+        dict.fromkeys(
+            load.stage
+            for load, seconds in zip(loads, slowest, strict=True)
+            if seconds > most and load.stage not in known
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturePart:
     """What one feature adds to the predicted time."""
 
     feature: str
@@ -44,7 +125,7 @@ class Estimate(Result):
     stages: tuple[StagePart, ...]  # largest first; they add up to the seconds
     leading: tuple[str, ...]  # the stages that take most; several where they are close
     may_lead: tuple[str, ...]  # others that the samples do not exclude
-    parts: tuple[Part, ...]  # the same by feature, of linear models only; largest first
+    parts: tuple[FeaturePart, ...]  # the same by feature, of linear models only; largest first
     warnings: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +156,7 @@ class Estimate(Result):
         )
 
 
-def estimate(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:
+def estimate_write(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:
     """Predict the time of one write.
 
     Raises:
@@ -94,22 +175,24 @@ def estimate(pattern: WritePattern, *, model: WriteTimeModel) -> Estimate:
         level=model.calibration.level,
         noisy=(float(least), float(most)),
         stages=stages,
-        leading=leading(stages),
-        may_lead=may_lead(pattern, model=model, parts=stages),
-        parts=_parts(pattern, model, seconds),
+        leading=leading_stages(stages),
+        may_lead=stages_that_may_lead(pattern, model=model, parts=stages),
+        parts=_feature_parts(pattern, model, seconds),
         warnings=tuple(_warnings(pattern, model, seconds)),
     )
 
 
-def _parts(pattern: WritePattern, model: WriteTimeModel, seconds: float) -> tuple[Part, ...]:
-    if not isinstance(model.fit, Fit):
+def _feature_parts(
+    pattern: WritePattern, model: WriteTimeModel, seconds: float
+) -> tuple[FeaturePart, ...]:
+    if not isinstance(model.fit, LinearFit):
         return ()
     values = feature_table([pattern], system=model.system, chosen=model.features)[0]
     added = values * model.fit.coefficients
     parts = [
-        Part(feature.name, feature.stage, float(part))
+        FeaturePart(feature.name, feature.stage, float(part))
         for feature, part in zip(model.features, added, strict=True)
-        if abs(part) >= SMALLEST_PART * seconds
+        if abs(part) >= MIN_FEATURE_SHARE * seconds
     ]
     return tuple(sorted(parts, key=lambda part: -part.seconds))
 
@@ -150,15 +233,10 @@ def _scale_warning(pattern: WritePattern, model: WriteTimeModel) -> Iterator[str
 
 
 def _range_warnings(values: dict[str, float], model: WriteTimeModel) -> Iterator[str]:
-    for name, meaning in PARAMETERS.items():
-        low, high = model.ranges[name]
-        below, above = values[name] < low, values[name] > high
-        if below or (above and name != "n"):
-            yield f"{meaning} {values[name]:g} is outside the {low:g} to {high:g} of training"
     for name, value in values.items():
         low, high = model.ranges.get(name, (value, value))
-        if name not in PARAMETERS and not low <= value <= high:
-            yield f"{name} = {value:g} is outside the {low:g} to {high:g} of training"
+        if value < low or (value > high and name != "n"):  # more nodes are warned about above
+            yield f"{SYMBOLS[name]} {value:g} is outside the {low:g} to {high:g} of training"
 
 
 def _collinearity_warnings(pattern: WritePattern, model: WriteTimeModel) -> Iterator[str]:
@@ -172,3 +250,79 @@ def _collinearity_warnings(pattern: WritePattern, model: WriteTimeModel) -> Iter
                 f"{pair.first} and {pair.second} changed together in training but not here: the "
                 "model cannot know which of them matters"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEstimate:
+    """A write phase of a trace, as measured and as predicted."""
+
+    start: float  # seconds since the job started
+    end: float
+    estimate: Estimate
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first write to the last."""
+        return self.end - self.start
+
+    @property
+    def ratio(self) -> float:
+        """Measured over predicted."""
+        return self.duration / self.estimate.seconds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        measured = {"measured": self.duration, "ratio": self.ratio}
+        return {"start": self.start, "end": self.end, **measured, **self.estimate.to_dict()}
+
+
+def compare_phases(
+    intervals: Sequence[Mapping[str, Any]],
+    *,
+    model: WriteTimeModel,
+    nodes: int | None = None,
+    node_list: tuple[int, ...] | None = None,
+    stripe_count: int | None = None,
+) -> tuple[PhaseEstimate, ...]:
+    """Predict every interval of busy writing (start, end, ranks, hosts, bytes).
+
+    Raises:
+        NotEnoughDetailError: no interval was given.
+        AnalysisError: the model's system cannot run such a write.
+    """
+    if not intervals:
+        raise NotEnoughDetailError(
+            needed="phases in which each process writes a separate file",
+            has="none",
+            hint="give a per-call trace of a job that writes one file per process "
+            "(for Darshan: DXT enabled).",
+        )
+    patterns = [_pattern_of(interval, model, nodes) for interval in intervals]
+    placed = [
+        replace(
+            pattern,
+            stripe_count=stripe_count,
+            node_list=node_list if node_list and len(node_list) == pattern.nodes else None,
+        )
+        for pattern in patterns
+    ]
+    return tuple(
+        PhaseEstimate(
+            float(interval["start"]), float(interval["end"]), estimate_write(pattern, model=model)
+        )
+        for interval, pattern in zip(intervals, placed, strict=True)
+    )
+
+
+def _pattern_of(
+    interval: Mapping[str, Any], model: WriteTimeModel, nodes: int | None
+) -> WritePattern:
+    """Nodes are the hosts that wrote, or else the fewest whose cores hold all ranks."""
+    ranks = int(interval["ranks"])
+    used = nodes or int(interval["hosts"] or 0) or -(-ranks // model.system.cores_per_node)
+    used = min(used, ranks)
+    return WritePattern(
+        nodes=used,
+        cores_per_node=-(-ranks // used),
+        burst_bytes=max(1, round(int(interval["bytes"]) / ranks)),
+    )

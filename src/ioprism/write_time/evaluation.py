@@ -1,4 +1,4 @@
-"""How well a model predicts measured writes, by set of samples."""
+"""How well a model predicts measured writes, and how much the same write varies."""
 
 from __future__ import annotations
 
@@ -12,18 +12,129 @@ import polars as pl
 from ioprism.errors import AnalysisError
 from ioprism.model.result import Result
 from ioprism.model.samples import Sample
-from ioprism.write_time.choice import Predictor
-from ioprism.write_time.lasso import FloatArray
-from ioprism.write_time.model import WriteTimeModel
-from ioprism.write_time.preparation import fingerprint, sort_samples
-from ioprism.write_time.system import System
-from ioprism.write_time.underestimation import Underestimation, underestimation
-from ioprism.write_time.variability import Variability, variability
+from ioprism.write_time.fitting import Predictor
+from ioprism.write_time.loads import parameters
+from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel, shares_within
+from ioprism.write_time.system import BoolArray, FloatArray, System
+from ioprism.write_time.training_data import fingerprint, sort_samples
 
+MIN_RUNS = 2
+TOO_LOW = 0.2  # a prediction this share below the measured time is too low
+MIN_SPLIT_SAMPLES = 10  # samples on either side of a split
+SPLITS = (0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of a parameter
 # The paper's test scales.
 SMALL = (200, 256)
 MEDIUM = (400, 512)
 UNCONVERGED = "unconverged"  # its intervals are those of writes whose repetitions disagree
+
+
+@dataclass(frozen=True, slots=True)
+class Variability:
+    """The ratios of all patterns that were run more than once, ascending."""
+
+    ratios: FloatArray
+
+    def quantile(self, share: float) -> float | None:
+        """The ratio that this share of the patterns stays below; None without patterns."""
+        return float(np.quantile(self.ratios, share)) if len(self.ratios) else None
+
+    def distribution(self, points: int = 50) -> list[tuple[float, float]]:
+        """The cumulative distribution: ratios, and the share of patterns up to each."""
+        if not len(self.ratios):
+            return []
+        shares = np.linspace(0.0, 1.0, min(points, len(self.ratios)) + 1)[1:]
+        ratios = np.quantile(self.ratios, shares, method="inverted_cdf")
+        return [(float(ratio), float(share)) for ratio, share in zip(ratios, shares, strict=True)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return quantiles and the distribution."""
+        return {
+            "samples": len(self.ratios),
+            "median": self.quantile(0.5),
+            "ninth_decile": self.quantile(0.9),
+            "distribution": [
+                {"max_over_min": ratio, "share": share} for ratio, share in self.distribution()
+            ],
+        }
+
+
+def variability(samples: Sequence[Sample]) -> Variability:
+    """Compare the slowest and the fastest run of every pattern."""
+    repeated = [s.times for s in samples if len(s.times) >= MIN_RUNS]
+    return Variability(np.sort([max(times) / min(times) for times in repeated]))
+
+
+@dataclass(frozen=True, slots=True)
+class Underestimation:
+    """How many predictions are too low, and the one split of the samples that says most."""
+
+    samples: int
+    too_low: int
+    parameter: str | None = None
+    at_least: bool = True  # the split: values at least this large, or below
+    threshold: float = 0.0
+    inside: tuple[int, int] = (0, 0)  # too low, all, of the samples in the split
+    outside: tuple[int, int] = (0, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        body: dict[str, Any] = {"samples": self.too_low, "mostly": None}
+        if self.parameter is not None:
+            body["mostly"] = {
+                "parameter": self.parameter,
+                "at_least" if self.at_least else "below": self.threshold,
+                "inside": {"too_low": self.inside[0], "samples": self.inside[1]},
+                "outside": {"too_low": self.outside[0], "samples": self.outside[1]},
+            }
+        return body
+
+
+def underestimation(
+    samples: Sequence[Sample], predicted: FloatArray, *, system: System
+) -> Underestimation:
+    """Find the parameter whose high or low values go with predictions that are too low."""
+    measured = np.array([s.seconds for s in samples])
+    low = predicted < (1.0 - TOO_LOW) * measured
+    nothing = Underestimation(len(samples), int(low.sum()))
+    if not low.any():
+        return nothing
+    values = parameters([s.pattern for s in samples], system=system)
+    splits = [
+        _split(nothing, name, threshold, low, value >= threshold, at_least)
+        for name, value in values.items()
+        for threshold in np.unique(np.quantile(value, SPLITS, method="higher"))
+        for at_least in (True, False)
+    ]
+    candidates = [s for s in splits if min(s.inside[1], s.outside[1]) >= MIN_SPLIT_SAMPLES]
+    return max(candidates, key=_difference, default=nothing)
+
+
+def _split(
+    whole: Underestimation,
+    name: str,
+    threshold: float,
+    low: BoolArray,
+    above: BoolArray,
+    at_least: bool,
+) -> Underestimation:
+    inside = above if at_least else ~above
+    return Underestimation(
+        whole.samples,
+        whole.too_low,
+        name,
+        at_least,
+        float(threshold),
+        (int(low[inside].sum()), int(inside.sum())),
+        (int(low[~inside].sum()), int((~inside).sum())),
+    )
+
+
+def _difference(split: Underestimation) -> float:
+    """By how much more often predictions are too low inside, in standard errors."""
+    inside, outside = split.inside[0] / split.inside[1], split.outside[0] / split.outside[1]
+    mean = split.too_low / split.samples
+    spread = mean * (1.0 - mean) * (1.0 / split.inside[1] + 1.0 / split.outside[1])
+    return (inside - outside) / float(np.sqrt(max(spread, 1e-12)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +156,26 @@ class SampleSet:
 
     def within(self, limit: float) -> float | None:
         """Share of samples whose prediction is off by at most `limit`; None without samples."""
-        return _share(np.abs(self.errors) <= limit)
+        return _mean_share(np.abs(self.errors) <= limit)
 
     def within_beside(self, kind: str) -> tuple[float | None, float | None]:
-        """The same shares, 20 % and 30 %, of another kind of model."""
+        """The same shares, close and fair, of another kind of model."""
         if kind not in self.beside:
             return None, None
-        errors = np.abs(self.beside[kind] / self.measured - 1.0)
-        return _share(errors <= 0.2), _share(errors <= 0.3)
+        return shares_within(self.beside[kind] / self.measured - 1.0)
 
     @property
     def coverage(self) -> float | None:
-        """Share of samples whose measured time lies in the predicted interval."""
-        return _share((self.measured >= self.low) & (self.measured <= self.high))
+        """Share of samples whose measured time is within the predicted interval."""
+        return _mean_share((self.measured >= self.low) & (self.measured <= self.high))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores, not the samples."""
         return {
             "name": self.name,
             "samples": len(self.measured),
-            "within_20": self.within(0.2),
-            "within_30": self.within(0.3),
+            "within_20": self.within(CLOSE),
+            "within_30": self.within(FAIR),
             "coverage": self.coverage,
             "beside": {
                 kind: dict(zip(("within_20", "within_30"), self.within_beside(kind), strict=True))
@@ -112,18 +222,20 @@ class Evaluation(Result):
     def summary(self) -> str:
         """Return the answer in one line."""
         scores = (
-            f"{sample_set.name} {sample_set.within(0.2) or 0.0:.0%}"
+            f"{sample_set.name} {sample_set.within(CLOSE) or 0.0:.0%}"
             for sample_set in self.sets
             if len(sample_set.measured)
         )
         return f"predicted within 20 %: {', '.join(scores)}"
 
 
-def evaluate(samples: Sequence[Sample], *, model: WriteTimeModel, system: System) -> Evaluation:
+def evaluate_samples(
+    samples: Sequence[Sample], *, model: WriteTimeModel, system: System
+) -> Evaluation:
     """Compare measured with predicted times.
 
     Raises:
-        AnalysisError: there are no samples, or they are of another system than the model.
+        AnalysisError: no samples were given, or they are of another system than the model.
     """
     if system.text != model.system.text:
         raise AnalysisError(
@@ -133,7 +245,7 @@ def evaluate(samples: Sequence[Sample], *, model: WriteTimeModel, system: System
         )
     if not samples:
         raise AnalysisError(
-            "there are no runs to evaluate.\nHint: add some with `ioprism write-time import`."
+            "the store has no runs to evaluate.\nHint: add some with `ioprism write-time import`."
         )
     leaked = set(model.facts.validation_samples)
     kept = [s for s in samples if fingerprint(s.pattern) not in leaked]
@@ -189,5 +301,5 @@ def _predict(samples: Sequence[Sample], model: WriteTimeModel, fit: Predictor) -
     return model.predict_samples([s.pattern for s in samples], fit=fit)
 
 
-def _share(hits: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float | None:
+def _mean_share(hits: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float | None:
     return float(np.mean(hits)) if len(hits) else None

@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ioprism.errors import UsageError
 from ioprism.model.samples import WritePattern
-from ioprism.write_time.parameters import parameters
-from ioprism.write_time.system import System
-
-FloatArray = npt.NDArray[np.float64]
+from ioprism.write_time.loads import parameters
+from ioprism.write_time.system import FloatArray, System
 
 VARIANTS = ("full", "paper")
+SAME_COLUMN = 1e-12  # relative difference below which two columns are one
+NEARLY_COLLINEAR = 0.9999  # correlation of logarithms
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Feature:
         """The formula, such as ``s_b*m*K`` or ``1/(m*n)``."""
         over = "*".join(self.numerator) or "1"
         if self.kind == "cross-stage":
-            over = _grouped(self.numerator)
+            over = _group_factors(self.numerator)
         return f"{over}/({'*'.join(self.denominator)})" if self.denominator else over
 
     @property
@@ -40,6 +39,10 @@ class Feature:
         """``MB`` for each size in the product, nothing for counts."""
         power = sum(p in SIZES for p in self.numerator) - sum(p in SIZES for p in self.denominator)
         return {0: "", 1: "MB", 2: "MB²", -1: "1/MB"}[power]
+
+    def to_dict(self) -> dict[str, str]:
+        """Return plain values."""
+        return {"name": self.name, "stage": self.stage, "unit": self.unit, "kind": self.kind}
 
 
 SIZES = frozenset({"K", "s_oss", "s_ost"})
@@ -84,7 +87,7 @@ def _product(names: Sequence[str], values: Mapping[str, FloatArray]) -> FloatArr
     return product
 
 
-def _grouped(factors: tuple[str, ...]) -> str:
+def _group_factors(factors: tuple[str, ...]) -> str:
     """Write the product of two loads with each in brackets: ``(m*K)*(s_b*m*K)``."""
     groups: list[list[str]] = [[]]
     for factor in factors:
@@ -151,3 +154,59 @@ LUSTRE = (
 )
 FAMILIES: Mapping[str, tuple[Feature, ...]] = {"gpfs": GPFS, "lustre": LUSTRE, "plain": NODE_LOAD}
 BEYOND_PAPER = frozenset(_both("I/O node", "s_io", "m", "K"))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The features kept, and those left out because others say the same or nothing."""
+
+    kept: tuple[int, ...]
+    constant: tuple[str, ...]
+    copies: tuple[tuple[str, str], ...]  # the one left out, and the one that stands for it
+
+
+@dataclass(frozen=True, slots=True)
+class CollinearPair:
+    """Two features that moved together in training: the fit cannot tell which one matters."""
+
+    first: str
+    second: str
+    ratio_low: float
+    ratio_high: float
+
+
+def informative_columns(table: FloatArray, features: Sequence[Feature]) -> Columns:
+    """Choose the columns to train on."""
+    kept: list[int] = []
+    constant: list[str] = []
+    copies: list[tuple[str, str]] = []
+    for number, feature in enumerate(features):
+        column = table[:, number]
+        if np.ptp(column) <= SAME_COLUMN * np.abs(column).max():
+            constant.append(feature.name)
+            continue
+        same = (k for k in kept if np.allclose(column, table[:, k], rtol=SAME_COLUMN, atol=0.0))
+        twin = next(same, None)
+        if twin is None:
+            kept.append(number)
+        elif feature.name != features[twin].name:
+            copies.append((feature.name, features[twin].name))
+    return Columns(tuple(kept), tuple(constant), tuple(copies))
+
+
+def collinear_pairs(
+    table: FloatArray, names: Sequence[str], *, active: Sequence[int]
+) -> tuple[CollinearPair, ...]:
+    """Find the loads of the fit that training hardly distinguishes from another feature."""
+    positive = [number for number in range(len(names)) if (table[:, number] > 0).all()]
+    logarithms = np.log(table[:, positive])
+    correlations = np.corrcoef(logarithms, rowvar=False) if len(positive) > 1 else np.eye(1)
+    pairs: list[CollinearPair] = []
+    for row, first in enumerate(positive):
+        for column, second in enumerate(positive[:row]):
+            involved = first in active or second in active
+            if involved and correlations[row, column] > NEARLY_COLLINEAR:
+                ratios = table[:, first] / table[:, second]
+                low, high = float(ratios.min()), float(ratios.max())
+                pairs.append(CollinearPair(names[first], names[second], low, high))
+    return tuple(pairs)

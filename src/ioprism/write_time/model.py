@@ -1,21 +1,31 @@
-"""A trained write-time model: what it predicts, and how far off that may be."""
+"""A write-time model: what it predicts, how far off that may be, its file, and published ones."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from importlib import resources
+from typing import Any
 
 import numpy as np
 
+from ioprism.errors import AnalysisError
 from ioprism.model.samples import WritePattern
-from ioprism.write_time.choice import Predictor
-from ioprism.write_time.columns import Together
-from ioprism.write_time.features import Feature, feature_table
-from ioprism.write_time.intervals import Calibration
-from ioprism.write_time.lasso import FloatArray
-from ioprism.write_time.stage_loads import stage_loads
-from ioprism.write_time.stage_model import StageFit
-from ioprism.write_time.system import System
+from ioprism.text import printable
+from ioprism.version import __version__
+from ioprism.write_time.extrapolation import Calibration, Step
+from ioprism.write_time.features import CollinearPair, Feature, feature_table, features
+from ioprism.write_time.fitting import Blend, LinearFit, Predictor, Trees
+from ioprism.write_time.loads import LOADS, stage_loads
+from ioprism.write_time.stage_model import Shape, StageFit
+from ioprism.write_time.system import FloatArray, System, bundled_system, parse_system
+from ioprism.write_time.training_data import TrainingFacts
+
+FILE_FORMAT = "ioprism write-time model"
+FILE_VERSION = 4
+CLOSE, FAIR = 0.2, 0.3  # relative errors that the paper counts as accurate
+PUBLISHED = ("cetus", "titan")  # files of the folder `published`
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +39,9 @@ class Score:
     forward_error: float | None = None  # mean of |log(measured / predicted)| of larger scales
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingFacts:
-    """What a model was trained on."""
-
-    samples: int
-    runs: int
-    scales: tuple[tuple[int, int], ...]  # nodes, samples
-    held_out: int
-    validation: str
-    validation_samples: tuple[str, ...]  # fingerprints, where they are no training samples
-    max_nodes: int
-    unconverged: int  # left out
-    too_short: int  # left out, except by the stage model
-    shortest: float  # seconds
-    seed: int
-    variant: str
-    constant_features: tuple[str, ...]
-    copied_features: tuple[tuple[str, str], ...]
-    unknown_placement: int  # samples without a node list
-    short_used: int = 0  # of those too short: converged ones that the stage model learned from
-    notes: tuple[str, ...] = ()  # what a person should know about the choice
+def shares_within(errors: FloatArray) -> tuple[float, float]:
+    """Return the shares of relative errors that are close, and fair."""
+    return float(np.mean(np.abs(errors) <= CLOSE)), float(np.mean(np.abs(errors) <= FAIR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +57,7 @@ class WriteTimeModel:
     calibration: Calibration
     facts: TrainingFacts
     ranges: Mapping[str, tuple[float, float]]  # of every parameter in training
-    together: tuple[Together, ...]
+    together: tuple[CollinearPair, ...]
 
     def predict(
         self, patterns: Sequence[WritePattern], *, fit: Predictor | None = None
@@ -104,3 +96,240 @@ class WriteTimeModel:
     def doublings(self, nodes: int) -> float:
         """How many times the node count doubled beyond the training scales."""
         return float(np.log2(nodes / self.facts.scales[-1][0]))
+
+
+def model_to_dict(model: WriteTimeModel) -> dict[str, Any]:
+    """Return the content of a model file."""
+    return {
+        "format": FILE_FORMAT,
+        "version": FILE_VERSION,
+        "ioprism": __version__,
+        "system": model.system.name,
+        "features": [feature.to_dict() for feature in model.features],
+        "fit": _fit_to_dict(model.fit),
+        "stages": _fit_to_dict(model.stages),
+        "beside": [_fit_to_dict(fit) for fit in model.beside],
+        "scores": {name: asdict(score) for name, score in model.scores.items()},
+        "calibration": asdict(model.calibration),
+        "facts": asdict(model.facts),
+        "ranges": {name: list(pair) for name, pair in model.ranges.items()},
+        "together": [asdict(pair) for pair in model.together],
+        "system_description": model.system.text,
+    }
+
+
+def model_from_dict(content: object, *, source: str) -> WriteTimeModel:
+    """Read the content of a model file.
+
+    Raises:
+        AnalysisError: it is not one, or of another version, or damaged.
+    """
+    if not isinstance(content, dict) or content.get("format") != FILE_FORMAT:
+        raise AnalysisError(
+            f"{printable(source)}: this is not a write-time model.\n"
+            "Hint: `ioprism write-time train` writes one."
+        )
+    if content.get("version") != FILE_VERSION:
+        raise AnalysisError(
+            f"{printable(source)}: this model file has version {content.get('version')!r}, "
+            f"this ioprism reads version {FILE_VERSION}.\nHint: train the model again."
+        )
+    try:
+        return _model_of(content, source)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise AnalysisError(
+            f"{printable(source)}: this model file is damaged ({type(error).__name__}: "
+            f"{printable(str(error))[:80]}).\nHint: train the model again."
+        ) from error
+
+
+def _model_of(content: Mapping[str, Any], source: str) -> WriteTimeModel:
+    system = parse_system(content["system_description"], source=source)
+    facts = dict(content["facts"])
+    known = {f.name: f for f in reversed(features(system, variant="full"))}
+    names = [feature["name"] for feature in content["features"]]
+    stages = _fit_from_dict(content["stages"], names)
+    if not isinstance(stages, StageFit):
+        raise TypeError("the stages are of another kind")
+    return WriteTimeModel(
+        system=system,
+        features=tuple(known[name] for name in names),
+        fit=_fit_from_dict(content["fit"], names),
+        beside=tuple(_fit_from_dict(fit, names) for fit in content["beside"]),
+        stages=stages,
+        scores={name: Score(**score) for name, score in content["scores"].items()},
+        calibration=_calibration(content["calibration"]),
+        facts=TrainingFacts(**{name: _to_tuples(value) for name, value in facts.items()}),
+        ranges={name: (low, high) for name, (low, high) in content["ranges"].items()},
+        together=tuple(CollinearPair(**pair) for pair in content["together"]),
+    )
+
+
+def _to_tuples(value: Any) -> Any:  # noqa: ANN401 - JSON is any nesting
+    return tuple(_to_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+def _calibration(content: Mapping[str, Any]) -> Calibration:
+    return Calibration(
+        level=content["level"],
+        steps=tuple(Step(**step) for step in content["steps"]),
+        noisy=Step(**content["noisy"]),
+        measured_ahead=content["measured_ahead"],
+    )
+
+
+def _fit_to_dict(fit: Predictor) -> dict[str, Any]:
+    if isinstance(fit, Blend):
+        return {"kind": fit.kind, "members": [_fit_to_dict(member) for member in fit.members]}
+    if isinstance(fit, Trees):
+        return {"kind": fit.kind, "start": fit.start, "trees": [t.tolist() for t in fit.trees]}
+    if isinstance(fit, StageFit):
+        lists = {name: getattr(fit, name).tolist() for name in ("costs", "bounds", "floors")}
+        return {"kind": fit.kind, **asdict(fit), **lists}
+    if isinstance(fit, LinearFit):
+        return {
+            "kind": fit.kind,
+            "training_scales": list(fit.scales),
+            "lambda": fit.penalty,
+            "lambda_share": fit.penalty_share,
+            "intercept": fit.intercept,
+            "coefficients": [float(value) for value in fit.coefficients],
+        }
+    raise TypeError(f"{fit.kind} cannot be kept in a file")
+
+
+def _fit_from_dict(content: Mapping[str, Any], names: Sequence[str]) -> Predictor:
+    if "members" in content:
+        return Blend(tuple(_fit_from_dict(member, names) for member in content["members"]))
+    if "trees" in content:
+        trees = tuple(np.array(tree, dtype=np.float64).reshape(-1, 5) for tree in content["trees"])
+        return Trees(float(content["start"]), trees)
+    if "shape" in content:
+        return _stage_fit(content)
+    coefficients = _finite_array(content["coefficients"])
+    if coefficients.shape != (len(names),):
+        raise ValueError("the coefficients do not fit the features")
+    return LinearFit(
+        kind=str(content["kind"]),
+        scales=tuple(content["training_scales"]),
+        penalty=float(content["lambda"]),
+        penalty_share=content["lambda_share"],
+        intercept=float(content["intercept"]),
+        coefficients=coefficients,
+    )
+
+
+def _stage_fit(content: Mapping[str, Any]) -> StageFit:
+    shape = content["shape"]
+    return StageFit(
+        shape=Shape(
+            exponent=float(shape["exponent"]),
+            penalty=float(shape["penalty"]),
+            meeting=float(shape["meeting"]),
+            crowding=float(shape["crowding"]),
+            **{name: tuple(shape[name]) for name in ("creating", "shared", "whole")},
+        ),
+        start=float(content["start"]),
+        straggling=float(content["straggling"]),
+        costs=_finite_array(content["costs"]),
+        bounds=_finite_array(content["bounds"]),
+        floors=_finite_array(content["floors"]),
+        tied=_to_tuples(content["tied"]),
+    )
+
+
+def _finite_array(values: Sequence[float]) -> FloatArray:
+    numbers = np.array(values, dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        raise ValueError("a coefficient is not finite")
+    return numbers
+
+
+def published_model(name: str) -> WriteTimeModel:
+    """Return the model that the paper chose for one of the `PUBLISHED` systems."""
+    file = resources.files("ioprism.write_time") / "published" / f"{name}.json"
+    content = json.loads(file.read_text("utf-8"))
+    return model_from_dict(
+        {**content, "system_description": bundled_system(name).text}, source=file.name
+    )
+
+
+# What the contract promises for every model, where a kind has none of it.
+NO_COEFFICIENTS: dict[str, Any] = {
+    "training_scales": [],
+    "lambda": None,
+    "intercept": None,
+    "features": [],
+}
+
+
+def training_document(model: WriteTimeModel) -> dict[str, Any]:
+    """Return what `ioprism write-time train --json` says: the models, and their training."""
+    facts, calibration = model.facts, model.calibration
+    return {
+        "model": {"system": model.system.name, **_fit_document(model.fit, model)},
+        "beside": [_fit_document(fit, model) for fit in model.beside],
+        "interval": {
+            "level": calibration.level,
+            "measured_ahead": calibration.measured_ahead,
+            "steps": [asdict(step) for step in calibration.steps],
+            "noisy": asdict(calibration.noisy),
+        },
+        "choice": {
+            name: score.forward_error
+            for name, score in model.scores.items()
+            if score.forward_error is not None
+        },
+        "training": {
+            "samples": facts.samples,
+            "runs": facts.runs,
+            "scales": [{"nodes": nodes, "samples": samples} for nodes, samples in facts.scales],
+            "max_nodes": facts.max_nodes,
+            "validation": {"rule": facts.validation, "samples": facts.held_out},
+            "left_out": {"unconverged": facts.unconverged, "too_short": facts.too_short},
+            "feature_set": facts.variant,
+            "constant_features": list(facts.constant_features),
+            "copied_features": [list(pair) for pair in facts.copied_features],
+            "collinear": [[pair.first, pair.second] for pair in model.together],
+        },
+    }
+
+
+def _fit_document(fit: Predictor, model: WriteTimeModel) -> dict[str, Any]:
+    score = model.scores[fit.kind]
+    names = ("within_20", "within_30", "mean_error")
+    body: dict[str, Any] = {
+        "kind": fit.kind,
+        "validation": {name: getattr(score, name) for name in names},
+    }
+    if isinstance(fit, Trees):
+        return body | {"trees": len(fit.trees), **NO_COEFFICIENTS}
+    if isinstance(fit, Blend):
+        return body | {"members": [member.kind for member in fit.members], **NO_COEFFICIENTS}
+    if isinstance(fit, StageFit):
+        terms = [(load.name, load.stage, "") for load in LOADS[model.system.filesystem]]
+        return body | {
+            "training_scales": [nodes for nodes, _ in model.facts.scales],
+            "lambda": fit.shape.penalty,
+            "intercept": fit.start,
+            "exponent": fit.shape.exponent,
+            "straggling": fit.straggling,
+            "features": _terms(terms, fit.costs),
+        }
+    if not isinstance(fit, LinearFit):
+        raise TypeError(f"{fit.kind} has no JSON")
+    return body | {
+        "training_scales": list(fit.scales),
+        "lambda": fit.penalty,
+        "lambda_share": fit.penalty_share,
+        "intercept": fit.intercept,
+        "features": _terms([(f.name, f.stage, f.unit) for f in model.features], fit.coefficients),
+    }
+
+
+def _terms(terms: Sequence[tuple[str, str, str]], values: FloatArray) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "coefficient": float(value), "stage": stage, "unit": unit}
+        for (name, stage, unit), value in zip(terms, values, strict=True)
+        if value
+    ]

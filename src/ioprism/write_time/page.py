@@ -11,10 +11,10 @@ from html import escape
 from ioprism.text import printable
 from ioprism.units import format_seconds
 from ioprism.version import __version__
-from ioprism.write_time.evaluation import Evaluation, SampleSet
-from ioprism.write_time.preparation import LEAKING
-from ioprism.write_time.terminal import LEAK_NOTE, title, underestimated
-from ioprism.write_time.variability import Variability
+from ioprism.write_time.evaluation import Evaluation, SampleSet, Variability
+from ioprism.write_time.model import CLOSE, FAIR
+from ioprism.write_time.terminal import LEAK_NOTE, title, underestimation_text
+from ioprism.write_time.training_data import LEAKING
 
 WIDTH, HEIGHT, LEFT, BOTTOM = 860, 260, 56, 30
 LIMIT = 0.5  # errors beyond are drawn at the edge
@@ -73,12 +73,12 @@ def _scores(evaluation: Evaluation) -> Iterator[str]:
     for column in ("set", "samples", "within 20 %", "within 30 %", level, *kinds):
         yield f'<th scope="col">{escape(column)}</th>'
     yield "</tr></thead><tbody>"
-    for found_set in evaluation.sets:
-        shares = (found_set.within(0.2), found_set.within(0.3), found_set.coverage)
-        yield f"<tr><td>{escape(found_set.name)}</td><td>{len(found_set.measured)}</td>"
+    for sample_set in evaluation.sets:
+        shares = (sample_set.within(CLOSE), sample_set.within(FAIR), sample_set.coverage)
+        yield f"<tr><td>{escape(sample_set.name)}</td><td>{len(sample_set.measured)}</td>"
         yield from (f"<td>{_percent(share)}</td>" for share in shares)
         for kind in kinds:
-            within = found_set.within_beside(kind)
+            within = sample_set.within_beside(kind)
             yield f"<td>{_percent(within[0])} / {_percent(within[1])}</td>"
         yield "</tr>"
     yield "</tbody></table><p>Other models: within 20 % / within 30 %.</p>"
@@ -89,13 +89,13 @@ def _figure(sample_set: SampleSet) -> Iterator[str]:
         return
     caption = f"Relative errors of the set {sample_set.name}, shortest writes left"
     yield f"<h2>{escape(caption)}</h2>"
-    if text := underestimated(sample_set.underestimated):
+    if text := underestimation_text(sample_set.underestimated):
         yield f"<p>{escape(text)}.</p>"
     yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(caption)}">'
-    top, bottom = _height(0.3), _height(-0.3)
+    top, bottom = _height(FAIR), _height(-FAIR)
     yield f'<rect class="band" x="{LEFT}" y="{top:.1f}" width="{WIDTH - LEFT}" '
     yield f'height="{bottom - top:.1f}"/>'
-    for level in (LIMIT, 0.3, 0.2, 0.0, -0.2, -0.3, -LIMIT):
+    for level in (LIMIT, FAIR, CLOSE, 0.0, -CLOSE, -FAIR, -LIMIT):
         yield from _level(level)
     for number, error in enumerate(sample_set.errors):
         across = LEFT + (number + 0.5) * (WIDTH - LEFT) / len(sample_set.errors)

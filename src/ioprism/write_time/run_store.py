@@ -12,13 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ioprism.errors import TraceError
-from ioprism.model.samples import (
-    Run,
-    Sample,
-    WritePattern,
-    format_node_list,
-    parse_node_list,
-)
+from ioprism.model.samples import Run, Sample, WritePattern, format_node_list, parse_node_list
 
 APPLICATION = 0x494F5057  # marks the file as ours
 VERSION = 2
@@ -57,7 +51,7 @@ SEALED = ("system", "source", "pattern", "run")  # tables whose content the seal
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedPattern:
     """A pattern to sample, and the times it took so far."""
 
     number: int
@@ -116,11 +110,11 @@ class RunStore:
         """Return every pattern that was measured, in the order the patterns came in."""
         return [Sample(p.pattern, p.times) for p in self._patterns("1") if p.times]
 
-    def planned(self) -> list[Planned]:
+    def planned(self) -> list[PlannedPattern]:
         """Return every pattern to sample, with its times so far."""
         return self._patterns("pattern.planned")
 
-    def place(self, planned: Planned, node_list: tuple[int, ...]) -> WritePattern:
+    def place(self, planned: PlannedPattern, node_list: tuple[int, ...]) -> WritePattern:
         """Note on which nodes a pattern without a node list is sampled from now on."""
         placed = replace(planned.pattern, node_list=node_list)
         with self._sealing():
@@ -182,14 +176,14 @@ class RunStore:
         query = f"SELECT COUNT(*) FROM {table}"  # noqa: S608 - our own table names
         return int(self._connection.execute(query).fetchone()[0])
 
-    def _patterns(self, condition: str) -> list[Planned]:
+    def _patterns(self, condition: str) -> list[PlannedPattern]:
         query = (
             "SELECT pattern.id, label, nodes, cores_per_node, burst_bytes, stripe_bytes,"  # noqa: S608 - our own conditions
             " stripe_count, node_list, json_group_array(seconds) FILTER (WHERE state = 'done')"
             " FROM pattern LEFT JOIN run ON run.pattern = pattern.id"
             f" WHERE {condition} GROUP BY pattern.id ORDER BY pattern.id"
         )
-        return [_planned(row) for row in self._connection.execute(query)]
+        return [_pattern_of_row(row) for row in self._connection.execute(query)]
 
     def _pattern_number(self, pattern: WritePattern, *, planned: bool = False) -> int:
         key = _key(pattern)
@@ -315,7 +309,7 @@ def _key(pattern: WritePattern) -> str:
     return json.dumps([*pattern.key[:-1], nodes])
 
 
-def _planned(row: Sequence[object]) -> Planned:
+def _pattern_of_row(row: Sequence[object]) -> PlannedPattern:
     number, label, nodes, cores, burst, stripe_bytes, stripes, node_list, times = row
     pattern = WritePattern(
         int(str(nodes)),
@@ -326,4 +320,4 @@ def _planned(row: Sequence[object]) -> Planned:
         None if node_list is None else parse_node_list(str(node_list)),
         str(label),
     )
-    return Planned(int(str(number)), pattern, tuple(json.loads(str(times))))
+    return PlannedPattern(int(str(number)), pattern, tuple(json.loads(str(times))))

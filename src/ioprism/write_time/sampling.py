@@ -1,15 +1,29 @@
-"""Which writes to measure so that a model can learn, and what that costs."""
+"""Which writes to measure so that a model can learn, what that costs, and measuring them.
+
+Every planned pattern is run until its mean is known well enough; a session goes on where a crash
+interrupted the one before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import hashlib
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
-from ioprism.errors import UsageError
+from ioprism.errors import RunFailedError, UsageError
 from ioprism.model.samples import MEGABYTE, WritePattern
-from ioprism.write_time.system import System
+from ioprism.storage.atomic import held_alone
+from ioprism.units import format_bytes
+from ioprism.write_time.launchers import Launcher
+from ioprism.write_time.run_store import PlannedPattern, RunStore
+from ioprism.write_time.system import SamplingRule, System
 
 # Tables III and IV of the paper: bursts are drawn from these ranges, in MB.
 BURSTS_MB = ((1, 5), (6, 25), (25, 100), (101, 250), (251, 500), (501, 1024), (1025, 2560))
@@ -19,9 +33,15 @@ SCALES = (1, 2, 4, 8, 16, 32, 64, 128, 200, 256, 400, 512)
 STRIPE_COUNTS = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64))
 RANDOM_CORES = 8  # choices for each burst range on Lustre, and for its large bursts
 RANDOM_CORES_LARGE = 4
-WHOLE = 2**20  # bursts are multiples: benchmarks write in transfers of 1 MiB
-SHORTEST = 5.0  # seconds; shorter writes measure start-up and noise more than storage
+TRANSFER_BYTES = 2**20  # bursts are multiples: benchmarks write in transfers of 1 MiB
+MIN_SECONDS = 5.0  # seconds; shorter writes measure start-up and noise more than storage
 SPREADS = (1, 1, 2, 4)  # how many times more nodes than needed a placement is drawn from
+Announce = Callable[[str], None]
+FREE_SPACE_FACTOR = 2  # free space must hold this many times a run's bytes
+MAX_FAILURES = 3  # failures in a row after which this session gives a pattern up
+MIN_TIMEOUT = 600.0  # seconds that any run may take
+TIMEOUT_FACTOR = 20.0  # times the expected time that a run may take
+SLOW_NODE = 20e6  # bytes per second and node, expected while nothing is measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +57,8 @@ class PlanSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """What a plan takes, from all patterns converging at once to none converging."""
+class PlanCost:
+    """What a plan costs: at least if every pattern converges early, at most if none does."""
 
     patterns: int
     largest_run_bytes: int
@@ -51,7 +71,7 @@ class Cost:
     shortest: float  # seconds that count
 
 
-def plan(system: System, settings: PlanSettings | None = None) -> tuple[WritePattern, ...]:
+def draw_patterns(system: System, settings: PlanSettings | None = None) -> tuple[WritePattern, ...]:
     """Draw patterns from the paper's templates, scaled to the system.
 
     Raises:
@@ -64,7 +84,7 @@ def plan(system: System, settings: PlanSettings | None = None) -> tuple[WritePat
         pattern
         for _ in range(settings.rounds)
         for nodes in scales
-        for pattern in _of_scale(nodes, system, settings, chance)
+        for pattern in _patterns_of_scale(nodes, system, settings, chance)
     ]
     if not drawn:
         raise UsageError(
@@ -74,13 +94,13 @@ def plan(system: System, settings: PlanSettings | None = None) -> tuple[WritePat
     return tuple(dict.fromkeys(drawn))
 
 
-def cost(patterns: Sequence[WritePattern], system: System, *, rate: float) -> Cost:
+def plan_cost(patterns: Sequence[WritePattern], system: System, *, rate: float) -> PlanCost:
     """Estimate what a plan takes if a node writes at `rate` bytes per second."""
     rule = system.sampling
     once = [pattern.burst_bytes * pattern.cores_per_node / rate for pattern in patterns]
     total = sum(pattern.total_bytes for pattern in patterns)
     hours = sum(t * p.nodes for t, p in zip(once, patterns, strict=True)) / 3600
-    return Cost(
+    return PlanCost(
         patterns=len(patterns),
         largest_run_bytes=max((p.total_bytes for p in patterns), default=0),
         fewest_bytes=rule.minimum_runs * total,
@@ -89,7 +109,7 @@ def cost(patterns: Sequence[WritePattern], system: System, *, rate: float) -> Co
         most_seconds=rule.maximum_runs * sum(once),
         node_hours=rule.maximum_runs * hours,
         too_short=len(patterns) - len(long_enough(patterns, system, rate=rate)),
-        shortest=_shortest(system),
+        shortest=_min_seconds(system),
     )
 
 
@@ -97,27 +117,27 @@ def long_enough(
     patterns: Sequence[WritePattern], system: System, *, rate: float
 ) -> tuple[WritePattern, ...]:
     """Keep the patterns that last long enough to count, if a node writes at `rate`."""
-    least = _shortest(system) * rate
+    least = _min_seconds(system) * rate
     return tuple(p for p in patterns if p.cores_per_node * p.burst_bytes >= least)
 
 
-def _shortest(system: System) -> float:
-    return system.sampling.minimum_seconds or SHORTEST
+def _min_seconds(system: System) -> float:
+    return system.sampling.minimum_seconds or MIN_SECONDS
 
 
-def _whole(size: int) -> int:
+def _round_to_transfers(size: int) -> int:
     """Round down to whole transfers, but not to none."""
-    return max(size // WHOLE, 1) * WHOLE
+    return max(size // TRANSFER_BYTES, 1) * TRANSFER_BYTES
 
 
-def _of_scale(
+def _patterns_of_scale(
     nodes: int, system: System, settings: PlanSettings, chance: np.random.Generator
 ) -> Iterator[WritePattern]:
     ranges = BURSTS_MB + (LARGE_BURSTS_MB if nodes <= LARGE_BURST_NODES else ())
     for low, high in ranges:
         for cores in _cores(system, large=low >= LARGE_BURSTS_MB[0][0], chance=chance):
             for stripes in _stripe_counts(system, chance):
-                burst = _whole(MEGABYTE * int(chance.integers(low, high + 1)))
+                burst = _round_to_transfers(MEGABYTE * int(chance.integers(low, high + 1)))
                 if settings.largest_burst is not None:
                     if low * MEGABYTE > settings.largest_burst:
                         continue
@@ -152,3 +172,231 @@ def _placement(nodes: int, system: System, chance: np.random.Generator) -> tuple
     first = int(chance.integers(0, system.nodes - block + 1))
     members = np.sort(chance.choice(block, size=nodes, replace=False))
     return tuple(int(first + member) for member in members)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLimits:
+    """When a session ends, and how long it waits."""
+
+    runs: int | None = None
+    seconds: float | None = None  # after which no run is started
+    timeout: float | None = None  # seconds of one run; None: by its size
+    pause: float = 60.0  # seconds to wait after a round in which every run failed
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingProgress:
+    """What a sampling session did."""
+
+    runs: int
+    converged: int
+    unconverged: int  # tried as often as allowed
+    waiting: int  # not finished yet
+    discarded: int  # runs that a crash had interrupted
+    failed: int  # runs that were refused, hung or said nothing usable
+    given_up: Mapping[str, int]  # why patterns were given up -> how many
+    obstacles: Mapping[str, int]  # why patterns could not run here -> how many
+
+    @property
+    def worth_another(self) -> bool:
+        """Whether patterns are left that another session may finish, as this one got further."""
+        left = self.waiting - sum(self.given_up.values()) - sum(self.obstacles.values())
+        return left > 0 and self.runs > 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Return what `ioprism write-time sample run --json` says."""
+        names = ("runs", "converged", "unconverged", "waiting", "discarded", "failed")
+        counts = {name: int(getattr(self, name)) for name in names}
+        return {**counts, "left_aside": sum(self.given_up.values())}
+
+
+@dataclass(slots=True)
+class _Session:
+    """What happened so far."""
+
+    began: float = field(default_factory=time.monotonic)
+    runs: int = 0
+    failed_runs: int = 0
+    failures: Counter[int] = field(default_factory=Counter)  # in a row, by pattern
+    reasons: dict[int, str] = field(default_factory=dict)  # the last failure of each pattern
+
+    def over(self, limits: SessionLimits) -> bool:
+        """Whether no further run may start."""
+        spent = time.monotonic() - self.began
+        return (limits.runs is not None and self.runs >= limits.runs) or (
+            limits.seconds is not None and spent >= limits.seconds
+        )
+
+    def note_success(self, planned: PlannedPattern) -> None:
+        """Note a finished run."""
+        self.runs += 1
+        self.failures[planned.number] = 0
+
+    def note_failure(self, planned: PlannedPattern, reason: str) -> None:
+        """Note a failure."""
+        self.failed_runs += 1
+        self.failures[planned.number] += 1
+        self.reasons[planned.number] = reason
+
+
+def run_session(
+    store: RunStore,
+    *,
+    rule: SamplingRule,
+    launcher: Launcher,
+    folder: Path,
+    hosts: Mapping[int, str] | None = None,
+    limits: SessionLimits | None = None,
+    announce: Announce = lambda _: None,
+) -> SamplingProgress:
+    """Run every planned pattern in rotation, so that repetitions are spread over time.
+
+    A run that fails is noted and its pattern tried again in later rounds; after three in a
+    row this session gives it up, and the next one tries again.
+
+    Raises:
+        TraceError: another sampler works on the store.
+        UsageError: nothing can be written to this folder.
+    """
+    limits = limits or SessionLimits()
+    with _lock(store.path):
+        discarded = _clean_up(store, folder)
+        session = _Session()
+        while (waiting := _runnable(store, rule, launcher, session)) and not session.over(limits):
+            before = session.runs
+            _round(store, waiting, launcher, folder, hosts or {}, limits, session, announce)
+            if session.runs == before and not session.over(limits):
+                time.sleep(limits.pause)
+    return _progress(store, rule, launcher, session, discarded)
+
+
+def _round(
+    store: RunStore,
+    waiting: Sequence[PlannedPattern],
+    launcher: Launcher,
+    folder: Path,
+    hosts: Mapping[int, str],
+    limits: SessionLimits,
+    session: _Session,
+    announce: Announce,
+) -> None:
+    """Run every waiting pattern once."""
+    rate = store.measured_rate() or SLOW_NODE
+    for planned in waiting:
+        if session.over(limits):
+            return
+        placed = _place(store, planned, hosts) if launcher.chooses_hosts else planned
+        timeout = limits.timeout or _timeout(placed.pattern, rate)
+        try:
+            seconds = _run(store, placed, launcher, folder, timeout)
+        except RunFailedError as error:
+            session.note_failure(planned, str(error))
+            announce(f"pattern {planned.number}: {error}")
+            continue
+        session.note_success(planned)
+        announce(f"pattern {planned.number}, run {len(planned.times) + 1}: {seconds:.3f} s")
+
+
+def _timeout(pattern: WritePattern, rate: float) -> float:
+    expected = pattern.cores_per_node * pattern.burst_bytes / rate
+    return max(MIN_TIMEOUT, TIMEOUT_FACTOR * expected)
+
+
+@contextmanager
+def _lock(store: Path) -> Iterator[None]:
+    taken = f"{store}: another `sample run` is using this store.\nHint: wait for it, or stop it."
+    with held_alone(store.with_name(f"{store.name}.lock"), otherwise=taken):
+        yield
+
+
+def _run_folder(store: Path, folder: Path, run: int) -> Path:
+    mark = hashlib.sha256(str(store.resolve()).encode()).hexdigest()[:8]
+    return folder / f".ioprism-write-{mark}-{run}"
+
+
+def _clean_up(store: RunStore, folder: Path) -> int:
+    """Forget runs that a crash interrupted, and remove what they left."""
+    numbers = store.discard_unfinished()
+    # Also those of runs that were noted, but killed before they had tidied up.
+    for left in folder.glob(_run_folder(store.path, folder, 0).name.removesuffix("0") + "*"):
+        shutil.rmtree(left, ignore_errors=True)
+    return len(numbers)
+
+
+def _runnable(
+    store: RunStore, rule: SamplingRule, launcher: Launcher, session: _Session
+) -> list[PlannedPattern]:
+    return [
+        planned
+        for planned in store.planned()
+        if not rule.is_finished(planned.times)
+        and session.failures[planned.number] < MAX_FAILURES
+        and launcher.obstacle(planned.pattern) is None
+    ]
+
+
+def _place(store: RunStore, planned: PlannedPattern, hosts: Mapping[int, str]) -> PlannedPattern:
+    """Choose nodes of the allocation for a pattern that has none, and keep to them."""
+    pattern = planned.pattern
+    if pattern.node_list is not None or len(hosts) < pattern.nodes:
+        return planned
+    members = sorted(hosts)
+    stride = 1 + planned.number % max(1, len(members) // pattern.nodes)
+    chosen = tuple(members[: pattern.nodes * stride : stride])
+    return replace(planned, pattern=store.place(planned, chosen))
+
+
+def _run(
+    store: RunStore, planned: PlannedPattern, launcher: Launcher, folder: Path, timeout: float
+) -> float:
+    _check_space(planned, folder)
+    run = store.begin(planned.number)
+    target = _run_folder(store.path, folder, run)
+    try:
+        _make(target)
+        measured = launcher.run(planned.pattern, target, timeout=timeout)
+    except BaseException as error:
+        store.discard(run, reason=str(error) or type(error).__name__)
+        raise
+    finally:
+        shutil.rmtree(target, ignore_errors=True)
+    store.finish(run, seconds=measured.seconds, details=measured.details)
+    return measured.seconds
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise RunFailedError(f"{folder.parent}: {error.strerror or error}") from error
+
+
+def _check_space(planned: PlannedPattern, folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < FREE_SPACE_FACTOR * planned.pattern.total_bytes:
+        raise RunFailedError(
+            f"{folder} has {format_bytes(free)} free, a run of "
+            f"{format_bytes(planned.pattern.total_bytes)} needs twice its size"
+        )
+
+
+def _progress(
+    store: RunStore, rule: SamplingRule, launcher: Launcher, session: _Session, discarded: int
+) -> SamplingProgress:
+    planned = store.planned()
+    waiting = [p for p in planned if not rule.is_finished(p.times)]
+    obstacles = [launcher.obstacle(p.pattern) for p in waiting]
+    given_up = [
+        session.reasons[p.number] for p in waiting if session.failures[p.number] >= MAX_FAILURES
+    ]
+    known = sum(rule.is_converged(p.times) for p in planned)
+    return SamplingProgress(
+        runs=session.runs,
+        converged=known,
+        unconverged=len(planned) - len(waiting) - known,
+        waiting=len(waiting),
+        discarded=discarded,
+        failed=session.failed_runs,
+        given_up=Counter(given_up),
+        obstacles=Counter(reason for reason in obstacles if reason),
+    )

@@ -14,7 +14,7 @@ training scales hardly touch would decide alone at scales far beyond them. How s
 be is kept as a bound, for the intervals. Two things are known without samples. Creating files is
 never free: where the fit finds no cost, it costs the geometric mean of what the samples allow. And
 stages that all nodes share are built for one another: those that no sample shows take together as
-long as the slowest that a sample does show (`_balanced`).
+long as the slowest that a sample does show (`_balance_unseen_stages`).
 
 A component that many streams share may be slower than one stream would find it: its load counts
 times streams^crowding, with streams the load in bursts.
@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.write_time.lasso import FloatArray
+from ioprism.write_time.system import FloatArray
 
 STEPS = 80
 UNDECIDED = 1.5  # exponent of both where samples do not tell whether files are created before
@@ -36,10 +36,10 @@ TOGETHER = 3.0  # exponent of creating files and writing where both happen at th
 BURST = 3  # the load that is one burst's size
 TINY = float(np.finfo(float).tiny)
 SAME = 1e-9  # relative difference below which two loads are one
-LEAST = -14.0  # logarithm of the smallest cost that is told from none, relative to the largest
-SHARPNESS = 1.3  # residuals beyond this many deviations count linearly, not squared
+LEAST = -14.0  # logarithm of the smallest cost that counts as one, relative to the largest
+SHARPNESS = 1.3  # deviations beyond which residuals count linearly (Huber 1964: 1.345)
 SMALLEST_DEVIATION = 1e-3
-MAD = 1.4826  # from the median of absolute residuals to a standard deviation
+MAD = 1.4826  # median absolute residual to standard deviation, normal distribution (Huber 1981)
 STARTING_STRAGGLING = 0.02
 EVIDENCE = 0.001  # rise of the loss per sample that shows a stage to be slower than it can be
 LEAST_EVIDENCE = 0.8  # rise of the whole loss: 90 % from one side
@@ -57,7 +57,7 @@ class Shape:
     whole: tuple[float, ...] = ()  # the loads when the whole machine writes
     crowding: float = 0.0  # how much slower these are for many streams, as an exponent
 
-    def carried(self, loads: FloatArray) -> FloatArray:
+    def carried_loads(self, loads: FloatArray) -> FloatArray:
         """Return the loads as heavy as the streams that share a component make them."""
         if not self.crowding:
             return loads
@@ -92,7 +92,7 @@ class StageFit:
 
         All are non-negative and add up to the prediction.
         """
-        by_load = self._busy(self.shape.carried(loads[None, :]) * self.costs)[1][0]
+        by_load = self._busy(self.shape.carried_loads(loads[None, :]) * self.costs)[1][0]
         waiting = self.straggling * float(np.log(max(loads[0], 1.0)))
         return self.start, by_load, (self.start + float(by_load.sum())) * waiting
 
@@ -130,9 +130,9 @@ class StageFit:
 
     def _seconds(self, loads: FloatArray, costs: FloatArray) -> FloatArray:
         waiting = self.straggling * np.log(np.maximum(loads[:, 0], 1.0))
-        seconds: FloatArray = (self.start + self._busy(self.shape.carried(loads) * costs)[0]) * (
-            1.0 + waiting
-        )
+        seconds: FloatArray = (
+            self.start + self._busy(self.shape.carried_loads(loads) * costs)[0]
+        ) * (1.0 + waiting)
         return seconds
 
     def _busy(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -167,15 +167,11 @@ def fit_stages(
     loads: FloatArray, seconds: FloatArray, shape: Shape, *, with_bounds: bool = False
 ) -> StageFit:
     """Fit costs to the logarithm of the time, with outliers counting less."""
-    plain, loads = loads, shape.carried(loads)
+    plain, loads = loads, shape.carried_loads(loads)
     kept, tied = _distinct(loads)
     largest = _largest_costs(loads[:, kept], seconds)
     problem = _Problem(
-        loads[:, kept] * largest,
-        np.log(seconds),
-        np.log(loads[:, 0]),
-        np.array(kept),
-        shape,
+        loads[:, kept] * largest, np.log(seconds), np.log(loads[:, 0]), np.array(kept), shape
     )
     logarithms = _minimise(problem, float(seconds.min()))
     costs, bounds, floors = np.zeros((3, loads.shape[1]))
@@ -198,14 +194,14 @@ def fit_stages(
         floors=np.minimum(floors, costs),
         tied=tied,
     )
-    return _balanced(fit) if with_bounds and shape.whole else fit
+    return _balance_unseen_stages(fit) if with_bounds and shape.whole else fit
 
 
-def _balanced(fit: StageFit) -> StageFit:
+def _balance_unseen_stages(fit: StageFit) -> StageFit:
     """Give a cost to shared stages that no sample shows: machines are built without waste."""
     loads = np.array([fit.shape.whole])
     shared = np.isin(np.arange(loads.shape[1]), fit.shape.shared)
-    whole = np.where(shared, fit.shape.carried(loads)[0], 0.0)
+    whole = np.where(shared, fit.shape.carried_loads(loads)[0], 0.0)
     unseen = (fit.costs == 0.0) & (whole > 0.0)
     unseen[[left_out for left_out, _ in fit.tied]] = False
     slowest = float((whole * fit.costs).max(initial=0.0))
@@ -262,9 +258,9 @@ class _Problem:
         """Huber's loss, and the penalty on costs."""
         size = np.abs(residuals) / deviation
         misfit = np.where(size < 1.0, size**2 / 2.0, size - 0.5).sum()
-        return float(misfit + self.penalised(unknowns).sum())
+        return float(misfit + self.penalties(unknowns).sum())
 
-    def penalised(self, unknowns: FloatArray) -> FloatArray:
+    def penalties(self, unknowns: FloatArray) -> FloatArray:
         """Return the penalty of each unknown."""
         penalties = self.shape.penalty * len(self.files) * np.exp(unknowns)
         penalties[:2] = 0.0
@@ -284,7 +280,7 @@ def _minimise(problem: _Problem, shortest: float) -> FloatArray:
     for _ in range(STEPS):
         deviation = _deviation(residuals)
         weights = np.minimum(1.0, deviation / np.maximum(np.abs(residuals), 1e-12)) / deviation**2
-        penalties = problem.penalised(unknowns)
+        penalties = problem.penalties(unknowns)
         curvature = (derivatives * weights[:, None]).T @ derivatives + np.diag(penalties)
         slope = derivatives.T @ (weights * residuals) - penalties
         before = problem.loss(residuals, unknowns, deviation)

@@ -1,7 +1,7 @@
-"""The write-time commands as functions: import runs, train, evaluate, estimate, tune, sample.
+"""The order of the steps of `ioprism write-time`: import, train, evaluate, estimate, tune, sample.
 
 >>> from ioprism import write_time
->>> model = write_time.load_model("cetus")  # the paper's own; or the path of a trained one
+>>> model = write_time.load_model("cetus")  # the published one; or the path of a trained one
 >>> answer = write_time.estimate(model, nodes=64, cores=16, burst=512_000_000)
 >>> answer.leading
 ('link',)
@@ -15,105 +15,82 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from ioprism.errors import AnalysisError, NotEnoughDetailError, TraceError, UsageError
-from ioprism.model.result import Result
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.model.trace import Trace
+from ioprism.reports.figures.catalogue import (
+    COLUMN_WIDTH,
+    StaticFigure,
+    draw_figure,
+    require_matplotlib,
+)
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import printable
-from ioprism.write_time.campaign.launchers import find_launcher
-from ioprism.write_time.campaign.machine import allocated_hosts
-from ioprism.write_time.campaign.sampler import Announce, Progress, StopRule
-from ioprism.write_time.campaign.sampler import Limits as SessionLimits
-from ioprism.write_time.campaign.sampler import sample as _sample
-from ioprism.write_time.convergence import converged, finished
-from ioprism.write_time.estimate import Estimate
-from ioprism.write_time.estimate import estimate as _estimate
-from ioprism.write_time.evaluation import Evaluation
-from ioprism.write_time.evaluation import evaluate as _evaluate
-from ioprism.write_time.measured_phases import Comparison, compare_phases, phases_of
-from ioprism.write_time.model import WriteTimeModel
-from ioprism.write_time.model_file import from_dict, to_dict
-from ioprism.write_time.parameters import check_pattern
-from ioprism.write_time.preparation import TrainingSettings
-from ioprism.write_time.published import COEFFICIENTS, published_model
+from ioprism.views.time.intervals import write_intervals
+from ioprism.write_time.estimate import Estimate, PhaseEstimate, compare_phases, estimate_write
+from ioprism.write_time.evaluation import Evaluation, evaluate_samples
+from ioprism.write_time.launchers import find_launcher
+from ioprism.write_time.loads import check_pattern
+from ioprism.write_time.machine import allocated_hosts
+from ioprism.write_time.model import (
+    PUBLISHED,
+    WriteTimeModel,
+    model_from_dict,
+    model_to_dict,
+    published_model,
+)
+from ioprism.write_time.run_files import RunFile, read_runs
 from ioprism.write_time.run_store import RunStore, open_store
-from ioprism.write_time.sample_formats.runs import RunFile, read_runs
-from ioprism.write_time.sampling import Cost, PlanSettings, cost, long_enough
-from ioprism.write_time.sampling import plan as _plan
-from ioprism.write_time.system import (
-    System,
-    bundled_system,
-    bundled_systems,
-    parse_system,
+from ioprism.write_time.sampling import (
+    Announce,
+    PlanCost,
+    PlanSettings,
+    SamplingProgress,
+    SessionLimits,
+    draw_patterns,
+    long_enough,
+    plan_cost,
+    run_session,
 )
-from ioprism.write_time.training import train as _train
-from ioprism.write_time.tuning import (
-    CheckpointAdvice,
-    Choice,
-    Limits,
-    checkpoint_advice,
-)
-from ioprism.write_time.tuning import tune as _tune
+from ioprism.write_time.system import System, bundled_system, bundled_systems, parse_system
+from ioprism.write_time.training import train_model
+from ioprism.write_time.training_data import TrainingSettings
+from ioprism.write_time.tuning import Tuning, TuningLimits, checkpoint_advice, rank_alternatives
 
 ASSUMED_RATE = 1e9  # bytes per second and node, until something was measured
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import brought."""
+    """What an import added."""
 
     file: RunFile
     samples_in_store: int
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Tuning(Result):
-    """Configurations that write the same bytes, fastest first, and how often to write."""
-
-    now: Estimate
-    choices: tuple[Choice, ...]
-    advice: CheckpointAdvice
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return what `ioprism write-time tune --json` says."""
-        advice = self.advice
-        return {
-            "now": self.now.to_dict(),
-            "choices": [choice.to_dict() for choice in self.choices],
-            "checkpoint": {
-                "write_seconds": advice.write_seconds,
-                "young_interval": advice.young,
-                "daly_interval": advice.daly,
-                "io_share": advice.io_share,
-                "least_interval": advice.least_interval,
-            },
-        }
-
-    def to_frame(self) -> pl.DataFrame:
-        """Return one row per configuration."""
-        rows = [
-            {**c.estimate.pattern.to_dict(), "seconds": c.estimate.seconds, "speedup": c.speedup}
-            for c in self.choices
-        ]
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-    def summary(self) -> str:
-        """Return the answer in one line."""
-        fastest = max((choice.speedup for choice in self.choices), default=1.0)
-        return f"{self.now.seconds:.4g} s now, {max(fastest, 1.0):.3g} times faster at best"
-
-
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """What was planned, and what it will take."""
+class SamplingPlan:
+    """What was planned, and what it will cost."""
 
-    cost: Cost
+    cost: PlanCost
     added: int
     rate: float  # bytes per second and node
     rate_known_from: str  # given, measured or assumed
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism write-time sample plan --json` says."""
+        cost = self.cost
+        return {
+            "patterns": cost.patterns,
+            "added": self.added,
+            "largest_run_bytes": cost.largest_run_bytes,
+            "bytes": {"fewest": cost.fewest_bytes, "most": cost.most_bytes},
+            "seconds": {"fewest": cost.fewest_seconds, "most": cost.most_seconds},
+            "node_hours": cost.node_hours,
+            "too_short": {"patterns": cost.too_short, "seconds": cost.shortest},
+            "assumed_rate_per_node": self.rate,
+            "rate_is": self.rate_known_from,
+        }
 
 
 def load_system(name: str | Path) -> System:
@@ -145,36 +122,27 @@ def load_model(path: str | Path) -> WriteTimeModel:
     """Read a model's file, or return the paper's model of the system of this name."""
     path = Path(path)
     if not path.exists():
-        if str(path) in COEFFICIENTS:
+        if str(path) in PUBLISHED:
             return published_model(str(path))
         raise TraceError(
             "no such model.\nHint: `ioprism write-time train` writes one; "
-            f"{' and '.join(COEFFICIENTS)} name the models of the paper.",
+            f"{' and '.join(PUBLISHED)} name the models of the paper.",
             source=path,
         )
     try:
         content = json.loads(_text(path))
     except (ValueError, RecursionError):
         content = None
-    return from_dict(content, source=str(path))
+    return model_from_dict(content, source=str(path))
 
 
 def save_model(model: WriteTimeModel, path: str | Path, *, replace: bool = False) -> None:
     """Write a model's file, whole or not at all."""
-    atomic_write_text(Path(path), model_text(model), replace=replace)
-
-
-def model_text(model: WriteTimeModel) -> str:
-    """Return what a model's file holds."""
-    return json.dumps(to_dict(model)) + "\n"
+    atomic_write_text(Path(path), json.dumps(model_to_dict(model)) + "\n", replace=replace)
 
 
 def import_runs(
-    path: str | Path,
-    store: str | Path,
-    *,
-    system: str | Path | None = None,
-    skip_bad: bool = False,
+    path: str | Path, store: str | Path, *, system: str | Path | None = None, skip_bad: bool = False
 ) -> Imported:
     """Add all runs of a file to a store, or none; a new store needs a system.
 
@@ -185,24 +153,47 @@ def import_runs(
     """
     path, store = Path(path), Path(store)
     where = _system_for(system, store)
-    found = read_runs(path, skip_bad=skip_bad)
-    for pattern in dict.fromkeys(run.pattern for run in found.runs):
+    file = read_runs(path, skip_bad=skip_bad)
+    for pattern in dict.fromkeys(run.pattern for run in file.runs):
         _check(pattern, where, path)
     with open_store(store, create_for=(where.name, where.text)) as runs:
-        runs.add_runs(found.runs, origin=str(path), content=found.content)
-        return Imported(found, len(runs.samples()))
+        runs.add_runs(file.runs, origin=str(path), content=file.content)
+        return Imported(file, len(runs.samples()))
 
 
 def train(store: str | Path, settings: TrainingSettings | None = None) -> WriteTimeModel:
     """Learn from a store's samples."""
     system, samples = load_samples(store)
-    return _train(samples, system=system, settings=settings)
+    return train_model(samples, system=system, settings=settings)
 
 
 def evaluate(store: str | Path, model: WriteTimeModel) -> Evaluation:
     """Compare a store's samples with what a model predicts."""
     system, samples = load_samples(store)
-    return _evaluate(samples, model=model, system=system)
+    return evaluate_samples(samples, model=model, system=system)
+
+
+def figure(
+    evaluation: Evaluation, name: str, *, width: float = COLUMN_WIDTH, kinds: Sequence[str] = ()
+) -> StaticFigure:
+    """Draw a figure of an evaluation for a paper; the names are those of `--figure`.
+
+    Args:
+        evaluation: what `evaluate` returns.
+        name: one of predicted, errors, ratio-cdf, variability-cdf.
+        width: in inches; by default one column.
+        kinds: of model to draw; by default all in the model's file.
+
+    Raises:
+        UsageError: there is no such figure, or no such kind.
+        MissingPackageError: matplotlib is not installed.
+        FigureUnavailableError: the evaluation lacks what the figure shows.
+    """
+    require_matplotlib()
+    from ioprism.write_time.figures import DrawnEvaluation
+
+    drawn = DrawnEvaluation(evaluation, tuple(kinds))
+    return draw_figure("write-time evaluate", name, drawn, width=width)
 
 
 def estimate(
@@ -215,7 +206,7 @@ def estimate(
     node_list: Sequence[int] | None = None,
 ) -> Estimate:
     """Predict the time of one write of `burst` bytes from every core."""
-    return _estimate(_pattern(nodes, cores, burst, stripe_count, node_list), model=model)
+    return estimate_write(_pattern(nodes, cores, burst, stripe_count, node_list), model=model)
 
 
 def compare(
@@ -226,23 +217,21 @@ def compare(
     nodes: int | None = None,
     stripe_count: int | None = None,
     node_list: Sequence[int] | None = None,
-) -> tuple[Comparison, ...]:
+) -> tuple[PhaseEstimate, ...]:
     """Predict the write phases of a trace; `gap` seconds without writes end a phase."""
-    from ioprism.views.time.intervals import write_intervals
-
     if not trace.partitions:
         raise NotEnoughDetailError(
-            needed="single write calls",
+            needed="a per-call trace",
             has="counters only",
             hint="record them next time (for Darshan: DXT enabled).",
         )
-    phases = phases_of(
+    return compare_phases(
         write_intervals(trace, gap=gap).to_dicts(),
-        cores_per_node=model.system.cores_per_node,
+        model=model,
         nodes=nodes,
+        node_list=tuple(node_list) if node_list else None,
+        stripe_count=stripe_count,
     )
-    placed = tuple(node_list) if node_list else None
-    return compare_phases(phases, model=model, node_list=placed, stripe_count=stripe_count)
 
 
 def tune(
@@ -253,17 +242,17 @@ def tune(
     burst: int,
     stripe_count: int | None = None,
     node_list: Sequence[int] | None = None,
-    limits: Limits | None = None,
+    limits: TuningLimits | None = None,
     mean_time_between_failures: float | None = None,
     io_share: float | None = None,
 ) -> Tuning:
     """Rank configurations that write the same bytes, and advise how often to write them."""
     pattern = _pattern(nodes, cores, burst, stripe_count, node_list)
-    limits = limits or Limits(cores=(1, cores), nodes=(nodes, nodes))
-    now, choices = _tune(pattern, model=model, limits=limits)
-    best = min([now, *(choice.estimate for choice in choices)], key=lambda found: found.seconds)
+    limits = limits or TuningLimits(cores=(1, cores), nodes=(nodes, nodes))
+    now, choices = rank_alternatives(pattern, model=model, limits=limits)
+    fastest = min([now.seconds, *(choice.estimate.seconds for choice in choices)])
     advice = checkpoint_advice(
-        best.seconds, mean_time_between_failures=mean_time_between_failures, io_share=io_share
+        fastest, mean_time_between_failures=mean_time_between_failures, io_share=io_share
     )
     return Tuning(now, choices, advice)
 
@@ -276,13 +265,13 @@ def plan(
     rate: float | None = None,
     skip_short: bool = False,
     dry_run: bool = False,
-) -> Planned:
-    """Choose patterns from the paper's templates, put them into a store, and state their cost."""
+) -> SamplingPlan:
+    """Choose patterns from the published templates, add them to a store, and state their cost."""
     store = Path(store)
     where = _system_for(system, store)
     measured = _measured_rate(store)
     speed = rate or measured or ASSUMED_RATE
-    patterns = _plan(where, settings)
+    patterns = draw_patterns(where, settings)
     if skip_short:
         patterns = long_enough(patterns, where, rate=speed)
     added = 0
@@ -290,7 +279,7 @@ def plan(
         with open_store(store, create_for=(where.name, where.text)) as runs:
             added = runs.add_plan(patterns)
     known_from = "given" if rate else "measured" if measured else "assumed"
-    return Planned(cost(patterns, where, rate=speed), added, speed, known_from)
+    return SamplingPlan(plan_cost(patterns, where, rate=speed), added, speed, known_from)
 
 
 def sample(
@@ -300,7 +289,7 @@ def sample(
     launcher: str = "auto",
     limits: SessionLimits | None = None,
     announce: Announce = lambda _: None,
-) -> Progress:
+) -> SamplingProgress:
     """Run what is planned until every mean has converged; resumes where it stopped."""
     with open_store(Path(store)) as runs:
         system = _system_of(runs)
@@ -309,11 +298,10 @@ def sample(
                 f"{store}: nothing is planned yet.\n"
                 "Hint: run `ioprism write-time sample plan` first."
             )
-        rule = system.sampling
         hosts = allocated_hosts(system.hostname)
-        return _sample(
+        return run_session(
             runs,
-            rule=StopRule(lambda t: converged(t, rule), lambda t: finished(t, rule)),
+            rule=system.sampling,
             launcher=find_launcher(launcher, hosts=hosts),
             folder=Path(directory),
             hosts=hosts,
@@ -346,11 +334,7 @@ def _system_of(runs: RunStore) -> System:
 
 
 def _pattern(
-    nodes: int,
-    cores: int,
-    burst: int,
-    stripe_count: int | None,
-    node_list: Sequence[int] | None,
+    nodes: int, cores: int, burst: int, stripe_count: int | None, node_list: Sequence[int] | None
 ) -> WritePattern:
     placed = tuple(node_list) if node_list else None
     return WritePattern(nodes, cores, burst, None, stripe_count, placed)

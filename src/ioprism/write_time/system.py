@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from statistics import NormalDist, fmean, pstdev
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from ioprism.model.samples import parse_node_list
 from ioprism.text import printable
 
 IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 # The stages between node and storage whose components nodes share, by file system.
 SHARED_STAGES: Mapping[str, tuple[str, ...]] = {
@@ -25,11 +28,10 @@ SHARED_STAGES: Mapping[str, tuple[str, ...]] = {
     "plain": (),
 }
 MAPS = ("block", "list", "closest")
-UNCONVERGED_AFTER = 9  # repetitions; the paper's limit
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class SharedStage:
     """Components that nodes share on the way to storage, and which node uses which."""
 
     name: str
@@ -56,8 +58,28 @@ class SamplingRule:
     confidence: float = 0.9
     relative_error: float = 0.1
     minimum_runs: int = 3
-    maximum_runs: int = UNCONVERGED_AFTER
+    maximum_runs: int = 9  # the paper's limit
     minimum_seconds: float = 0.0  # samples with a smaller mean are left out
+
+    def relative_half_width(self, times: Sequence[float]) -> float:
+        """Half the width of the mean's confidence interval, as a share of the mean.
+
+        By the central limit theorem: z * (population deviation / sqrt(runs - 1)) / mean; infinite
+        while there is only one run.
+        """
+        if len(times) < 2:
+            return math.inf
+        z = NormalDist().inv_cdf((1.0 + self.confidence) / 2.0)
+        return z * (pstdev(times) / math.sqrt(len(times) - 1)) / fmean(times)
+
+    def is_converged(self, times: Sequence[float]) -> bool:
+        """Whether there are enough runs, and their mean is known to the asked precision."""
+        enough = len(times) >= self.minimum_runs
+        return enough and self.relative_half_width(times) <= self.relative_error
+
+    def is_finished(self, times: Sequence[float]) -> bool:
+        """Whether to stop repeating: converged, or tried as often as allowed."""
+        return len(times) >= self.maximum_runs or self.is_converged(times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +91,7 @@ class System:
     filesystem: str
     nodes: int
     cores_per_node: int
-    stages: Mapping[str, Stage]
+    stages: Mapping[str, SharedStage]
     storage: Storage
     sampling: SamplingRule
     hostname: str | None  # regular expression whose group 1 is the node number
@@ -152,7 +174,7 @@ def _count(raw: Mapping[str, Any], key: str, default: int | None = None) -> int:
     return value
 
 
-def _stage(name: str, stages: Mapping[str, Any], nodes: int) -> Stage:
+def _stage(name: str, stages: Mapping[str, Any], nodes: int) -> SharedStage:
     if name not in stages:
         raise KeyError(f"stages.{name}")
     raw = _table(stages, name)
@@ -169,7 +191,7 @@ def _stage(name: str, stages: Mapping[str, Any], nodes: int) -> Stage:
         component_of = _closest(numbers, count, raw.get("positions"))
     if component_of.max() >= count:
         raise ValueError(f"stages.{name}: {count} components do not reach all {nodes} nodes")
-    return Stage(name, count, component_of)
+    return SharedStage(name, count, component_of)
 
 
 def _closest(numbers: IntArray, count: int, positions: object) -> IntArray:
@@ -184,7 +206,7 @@ def _closest(numbers: IntArray, count: int, positions: object) -> IntArray:
     return order[np.searchsorted(middles, numbers, side="right")].astype(np.int64)
 
 
-def _listed_stage(name: str, groups: object, nodes: int) -> Stage:
+def _listed_stage(name: str, groups: object, nodes: int) -> SharedStage:
     if not isinstance(groups, list) or not groups:
         raise ValueError(f"stages.{name}.groups must list the nodes of every component")
     component_of = np.full(nodes, -1, dtype=np.int64)
@@ -193,30 +215,26 @@ def _listed_stage(name: str, groups: object, nodes: int) -> Stage:
         if members.max() >= nodes or (component_of[members] >= 0).any():
             raise ValueError(f"stages.{name}.groups[{number}] names unknown or repeated nodes")
         component_of[members] = number
-    return Stage(name, len(groups), component_of)
+    return SharedStage(name, len(groups), component_of)
 
 
 def _storage(raw: Mapping[str, Any]) -> Storage:
     resources_counted = raw.get("resources", "uncapped")
     if resources_counted not in ("uncapped", "expected"):
         raise ValueError("storage.resources is neither 'uncapped' nor 'expected'")
-    return Storage(
-        targets=_count(raw, "targets", 1),
-        servers=_count(raw, "servers", 1),
-        block_bytes=_count(raw, "block_bytes", 1_000_000),
-        subblocks=_count(raw, "subblocks", 1),
-        stripe_count=_count(raw, "stripe_count", 1),
-        distinct_targets=resources_counted == "expected",
-    )
+    names = ("targets", "servers", "block_bytes", "subblocks", "stripe_count")
+    counts = {name: _count(raw, name, getattr(Storage(), name)) for name in names}
+    return Storage(**counts, distinct_targets=resources_counted == "expected")
 
 
 def _sampling(raw: Mapping[str, Any]) -> SamplingRule:
+    usual = SamplingRule()
     rule = SamplingRule(
-        confidence=float(raw.get("confidence", 0.9)),
-        relative_error=float(raw.get("relative_error", 0.1)),
-        minimum_runs=_count(raw, "minimum_runs", 3),
-        maximum_runs=_count(raw, "maximum_runs", UNCONVERGED_AFTER),
-        minimum_seconds=float(raw.get("minimum_seconds", 0.0)),
+        confidence=float(raw.get("confidence", usual.confidence)),
+        relative_error=float(raw.get("relative_error", usual.relative_error)),
+        minimum_runs=_count(raw, "minimum_runs", usual.minimum_runs),
+        maximum_runs=_count(raw, "maximum_runs", usual.maximum_runs),
+        minimum_seconds=float(raw.get("minimum_seconds", usual.minimum_seconds)),
     )
     if not (0 < rule.confidence < 1 and rule.relative_error > 0 and rule.minimum_runs >= 2):
         raise ValueError("sampling: confidence must be between 0 and 1, with at least 2 runs")

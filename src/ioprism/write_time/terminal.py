@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
@@ -10,29 +11,22 @@ from ioprism.model.samples import WritePattern
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import error_plot
 from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
-from ioprism.write_time.campaign.sampler import Progress
-from ioprism.write_time.estimate import Estimate
-from ioprism.write_time.evaluation import Evaluation
-from ioprism.write_time.fitting import Fit
-from ioprism.write_time.kinds import BLEND, BOOSTING, KINDS, STAGES
-from ioprism.write_time.measured_phases import Comparison
-from ioprism.write_time.model import TrainingFacts, WriteTimeModel
-from ioprism.write_time.preparation import LEAKING
-from ioprism.write_time.stage_loads import LOADS
+from ioprism.write_time.estimate import Estimate, PhaseEstimate
+from ioprism.write_time.evaluation import Evaluation, Underestimation
+from ioprism.write_time.fitting import BLEND, BOOSTING, KINDS, STAGES, LinearFit
+from ioprism.write_time.loads import LOADS, SYMBOLS
+from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel
+from ioprism.write_time.sampling import SamplingProgress
 from ioprism.write_time.stage_model import StageFit
-from ioprism.write_time.steps import Planned, Tuning
-from ioprism.write_time.tuning import CheckpointAdvice, Choice
-from ioprism.write_time.underestimation import Underestimation
+from ioprism.write_time.steps import SamplingPlan
+from ioprism.write_time.training_data import LEAKING, TrainingFacts
+from ioprism.write_time.tuning import Alternative, CheckpointAdvice, Tuning
 
-TITLES = {kind: found.title for kind, found in KINDS.items()} | {
+TITLES = {name: kind.title for name, kind in KINDS.items()} | {
     BOOSTING: "gradient boosting",
     STAGES: "stages of the write path",
 }
-RATE_IS = {
-    "given": "as given",
-    "measured": "as measured so far",
-    "assumed": "a guess: set --rate",
-}
+RATE_IS = {"given": "as given", "measured": "as measured so far", "assumed": "a guess: set --rate"}
 WORTH_IT = 1.05  # speedup from which a change is advised
 LEAK_NOTE = (
     "validated on samples of the test scales, as in the paper of 2019: the scores of these scales "
@@ -58,7 +52,7 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
         ("left out", _left_out(trained)),
         ("scales", ", ".join(f"{nodes}" for nodes, _ in trained.scales) + " nodes"),
     ]
-    if isinstance(model.fit, Fit):
+    if isinstance(model.fit, LinearFit):
         rows += [
             ("trained on", ", ".join(map(str, model.fit.scales)) + " nodes"),
             ("lambda", f"{model.fit.penalty:.4g}"),
@@ -88,7 +82,7 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
 def _show_features(model: WriteTimeModel, console: Console) -> None:
     if isinstance(model.fit, StageFit):
         _show_stages(model, model.fit, console)
-    if not isinstance(model.fit, Fit):
+    if not isinstance(model.fit, LinearFit):
         return
     heading(console, "Features that matter")
     chosen = [
@@ -133,8 +127,8 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
             (
                 s.name,
                 format_count(len(s.measured)),
-                _percent(s.within(0.2)),
-                _percent(s.within(0.3)),
+                _percent(s.within(CLOSE)),
+                _percent(s.within(FAIR)),
                 _percent(s.coverage),
             )
             for s in evaluation.sets
@@ -152,7 +146,7 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     )
     _show_variability(evaluation, console)
     for sample_set in evaluation.sets:
-        if text := underestimated(sample_set.underestimated):
+        if text := underestimation_text(sample_set.underestimated):
             console.print(f"\n  {sample_set.name}: {text}")
     for sample_set in evaluation.sets:
         if len(sample_set.measured) and sample_set.name != "training scales":
@@ -171,7 +165,7 @@ def _show_variability(evaluation: Evaluation, console: Console) -> None:
     facts(console, rows)
 
 
-def underestimated(split: Underestimation) -> str:
+def underestimation_text(split: Underestimation) -> str:
     """Say how many predictions are too low, and which; nothing where there are none."""
     if not split.too_low:
         return ""
@@ -211,6 +205,8 @@ def show_estimate(estimate: Estimate, console: Console) -> None:
         for p in estimate.stages
     ]
     table(console, ("stage", "load", "time", "share"), rows)
+    console.print()
+    facts(console, _symbols(load for part in estimate.stages for load in part.loads))
     if len(estimate.leading) > 1:
         console.print(f"\n  A tie: {' and '.join(estimate.leading)} cannot be distinguished here.")
     if estimate.may_lead:
@@ -219,49 +215,76 @@ def show_estimate(estimate: Estimate, console: Console) -> None:
         )
 
 
-def show_comparisons(comparisons: Sequence[Comparison], console: Console) -> None:
+def _symbols(formulas: Iterable[str]) -> list[tuple[str, str]]:
+    """Return the symbols of formulas such as `s_r*m*K`, and what they mean."""
+    used = set(re.findall(r"[A-Za-z_]+", " ".join(formulas)))
+    return [(symbol, meaning) for symbol, meaning in SYMBOLS.items() if symbol in used]
+
+
+def show_phases(phases: Sequence[PhaseEstimate], console: Console) -> None:
     """Print measured and predicted times of a trace's write phases."""
     heading(console, "Write phases, measured and predicted")
     rows = [
         (
-            format_seconds(c.phase.start),
-            f"{c.phase.nodes} x {c.phase.cores_per_node}",
-            format_bytes(c.phase.burst_bytes),
-            format_seconds(c.measured),
+            format_seconds(c.start),
+            f"{c.estimate.pattern.nodes} x {c.estimate.pattern.cores_per_node}",
+            format_bytes(c.estimate.pattern.burst_bytes),
+            format_seconds(c.duration),
             format_seconds(c.estimate.seconds),
             _interval(c.estimate),
             f"{c.ratio:.2f}",
         )
-        for c in comparisons
+        for c in phases
     ]
     columns = ("start", "nodes", "burst", "measured", "predicted", "interval", "ratio")
     table(console, columns, rows)
 
 
-def show_tuning(tuning: Tuning, console: Console) -> None:
-    """Print better configurations first, then how often to write."""
-    choices = tuning.choices
+def show_tuning(tuning: Tuning, console: Console, *, most: int) -> None:
+    """Print better configurations first, at most `most` of them, then how often to write."""
     show_estimate(tuning.now, console)
     heading(console, "Configurations that write the same bytes, fastest first")
-    rows = [
-        (
-            _configuration(c.estimate.pattern),
-            format_seconds(c.estimate.seconds),
-            _interval(c.estimate),
-            f"{c.speedup:.2f}",
-            "yes" if c.clear else "within error",
-        )
-        for c in choices
-    ]
-    table(console, ("configuration", "predicted", "interval", "speedup", "clear"), rows)
-    if any(choice.data_moves for choice in choices):
+    columns = ("nodes", "cores", "burst", "predicted", "interval", "speedup", "clear", "stripes")
+    rows = _alternative_rows(tuning.choices)[:most]
+    width = len(columns) if any(row[-1] for row in rows) else len(columns) - 1
+    table(console, columns[:width], [row[:width] for row in rows])
+    if any(choice.data_moves for choice in tuning.choices):
         console.print("\n  Sending data to fewer writers takes time that is not in these numbers.")
-    if choices and choices[0].speedup >= WORTH_IT:
-        _show_hints(choices[0], console)
+    if tuning.choices and tuning.choices[0].speedup >= WORTH_IT:
+        _show_hints(tuning.choices[0], console)
     _show_advice(tuning.advice, console)
 
 
-def _show_hints(choice: Choice, console: Console) -> None:
+def _alternative_rows(choices: Sequence[Alternative]) -> list[tuple[str, ...]]:
+    """Return a row per configuration; stripe counts that make no visible difference share one."""
+    groups: dict[tuple[object, ...], list[Alternative]] = {}
+    for choice in choices:
+        pattern, speedup = choice.estimate.pattern, f"{choice.speedup:.2f}"
+        key = (pattern.nodes, pattern.cores_per_node, speedup, choice.clear)
+        groups.setdefault(key, []).append(choice)
+    return [
+        (
+            f"{nodes}",
+            f"{cores}",
+            format_bytes(same[0].estimate.pattern.burst_bytes),
+            format_seconds(same[0].estimate.seconds),
+            _interval(same[0].estimate),
+            f"{speedup}",
+            "yes" if clear else "within error",
+            _stripe_counts(same),
+        )
+        for (nodes, cores, speedup, clear), same in groups.items()
+    ]
+
+
+def _stripe_counts(choices: Sequence[Alternative]) -> str:
+    counts = sorted(choice.estimate.pattern.stripe_count or 0 for choice in choices)
+    if not counts[-1]:
+        return ""
+    return f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
+
+
+def _show_hints(choice: Alternative, console: Console) -> None:
     if not choice.hints:
         return
     heading(console, "How to configure the first of them")
@@ -285,7 +308,7 @@ def _show_advice(advice: CheckpointAdvice, console: Console) -> None:
         facts(console, rows)
 
 
-def show_plan(planned: Planned, console: Console) -> None:
+def show_plan(planned: SamplingPlan, console: Console) -> None:
     """Print what sampling will take."""
     cost = planned.cost
     heading(console, "What sampling will take")
@@ -318,7 +341,7 @@ def _left_out(trained: TrainingFacts) -> str:
     return f"{text} ({trained.short_used} of these only show what creating files costs)"
 
 
-def plan_warnings(planned: Planned) -> list[str]:
+def plan_warnings(planned: SamplingPlan) -> list[str]:
     """Say which patterns will be measured for nothing."""
     cost = planned.cost
     if not cost.too_short:
@@ -330,7 +353,7 @@ def plan_warnings(planned: Planned) -> list[str]:
     ]
 
 
-def sampling_warnings(done: Progress) -> list[str]:
+def sampling_warnings(done: SamplingProgress) -> list[str]:
     """Say which patterns could not be measured, and why."""
     cannot = [
         f"{format_counted(count, 'pattern')} cannot run here: {why}"
@@ -343,7 +366,7 @@ def sampling_warnings(done: Progress) -> list[str]:
     return cannot + given_up
 
 
-def show_progress(done: Progress, console: Console) -> None:
+def show_progress(done: SamplingProgress, console: Console) -> None:
     """Print what a sampling session did."""
     heading(console, "Sampling")
     facts(

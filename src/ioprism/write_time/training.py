@@ -1,51 +1,200 @@
-"""Learn from samples how long writes take."""
+"""Learn from samples how long writes take, with the kind of model that extrapolates best.
+
+The choice looks at training scales only: every kind of `CANDIDATES` and the blends of `BLENDS` are
+fitted to the small training scales and predict the larger ones (`extrapolation.py`). The mean of
+|log(measured / predicted)| is a kind's error; a check counts by the number of scales it saw, as one
+that saw more of them says more about a model of all. The first of the list whose error is within
+`ERROR_TIE` of the least is taken: kinds that explain come before those that do not, and single ones
+before blends.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from ioprism.model.samples import Sample, WritePattern
-from ioprism.write_time.boosting import can_boost, fit_trees
-from ioprism.write_time.choice import (
-    BLENDS,
-    FEWEST,
-    Blend,
-    Predictor,
-    check,
-    checks_of,
-    choose_kind,
-    choose_shape,
-    unseen_errors,
-    without_misleading,
+from ioprism.write_time.extrapolation import (
+    Calibration,
+    Checks,
+    Predicts,
+    blend_checks,
+    calibrate,
+    first_within_tie,
+    forward_checks,
+    forward_error,
+    positive,
 )
-from ioprism.write_time.columns import Together, moving_together
-from ioprism.write_time.fitting import Fit, choose
-from ioprism.write_time.forward import Checks, forward_error, positive
-from ioprism.write_time.gram import TrainingData
-from ioprism.write_time.intervals import Calibration, calibrate
-from ioprism.write_time.kinds import BOOSTING, KINDS, STAGES
-from ioprism.write_time.lasso import FloatArray
-from ioprism.write_time.model import Score, WriteTimeModel
-from ioprism.write_time.parameters import parameters
-from ioprism.write_time.preparation import (
+from ioprism.write_time.features import CollinearPair, collinear_pairs
+from ioprism.write_time.fitting import (
+    BOOSTING,
+    KINDS,
+    STAGES,
+    Blend,
+    LinearFit,
+    Predictor,
+    Trees,
+    can_boost,
+    choose_fit,
+    fit_trees,
+    refit,
+)
+from ioprism.write_time.loads import LOADS, NOT_SHARED, parameters, whole_machine
+from ioprism.write_time.model import Score, WriteTimeModel, shares_within
+from ioprism.write_time.stage_model import TOGETHER, UNDECIDED, Shape, StageFit, fit_stages
+from ioprism.write_time.system import FloatArray, System
+from ioprism.write_time.training_data import (
     LEAKING,
-    Prepared,
+    PreparedSamples,
+    TrainingData,
     TrainingSettings,
     prepare,
 )
-from ioprism.write_time.stage_model import StageFit, fit_stages
-from ioprism.write_time.system import System
 
+CANDIDATES = (STAGES, "relative-lasso", "lasso", BOOSTING)
+BLENDS = ((STAGES, "relative-lasso"), (STAGES, BOOSTING), ("relative-lasso", BOOSTING))
+ERROR_TIE = 0.05
+EXPONENTS = (5.0, 3.0, 2.0, 1.0)  # of those as good, the one nearest to a perfect pipeline
+CROWDING = (0.0, 0.05, 0.1, 0.2)
+OVERLAPS = (UNDECIDED, 1.0, TOGETHER)  # of files being created and data
+DEFAULT_EXPONENT = 3.0  # the exponent where samples are too few to tell
+MIN_SAMPLES_FOR_SHAPE = 30  # samples that tell how stages work together
+FOLDS = 5  # a fifth is held out, as in the paper of 2021
+MIN_LOG_LIKELIHOOD = 3.0  # a difference in log-likelihood that tells two shapes apart: 20 to 1
+STAGE_PENALTY = 0.02
 AUTO = "auto"
 NO_BOOSTING = (
     "boosting was not considered: scikit-learn is not installed (pip install 'ioprism[boosting]')"
 )
 
 
-def train(
+def without_misleading(data: TrainingData, system: System) -> TrainingData:
+    """Leave out the short samples where stages that know them explain the others worse.
+
+    A cache may take in a short write: it then says nothing about the stages behind the cache.
+    """
+    if data.short is None:
+        return data
+    alone = replace(data, short=None)
+    if len(data.seconds) < MIN_SAMPLES_FOR_SHAPE:
+        return alone
+    with_short, without = (
+        float(np.mean(_errors(_fit_shape(samples, choose_shape(samples, system)), data)))
+        for samples in (data, alone)
+    )
+    return data if with_short <= (1.0 + ERROR_TIE) * without else alone
+
+
+def choose_shape(data: TrainingData, system: System) -> Shape:
+    """Choose how far stages overlap and slow down when shared, and when files are created.
+
+    All shapes have as many unknowns, so the one that makes the samples likeliest is taken.
+    """
+    loads = LOADS[system.filesystem]
+    usual = Shape(
+        DEFAULT_EXPONENT,
+        STAGE_PENALTY,
+        tuple(n for n, load in enumerate(loads) if load.stage == "metadata"),
+        OVERLAPS[0],
+        tuple(n for n, load in enumerate(loads) if load.stage not in NOT_SHARED),
+        tuple(float(load) for load in whole_machine(system)),
+    )
+    if len(data.seconds) < MIN_SAMPLES_FOR_SHAPE:
+        return usual
+    shape = _likeliest(
+        data,
+        [
+            replace(usual, exponent=exponent, crowding=crowding)
+            for crowding in CROWDING
+            for exponent in EXPONENTS
+        ],
+    )
+    return _likeliest(data, [replace(shape, meeting=meeting) for meeting in OVERLAPS])
+
+
+def _likeliest(data: TrainingData, shapes: Sequence[Shape]) -> Shape:
+    """The first shape that no other one is clearly likelier than, errors being Laplace's."""
+    known = data.with_short()
+    misfit = np.array([np.mean(_errors(_fit_shape(data, shape), known)) for shape in shapes])
+    unlikely = len(known.seconds) * np.log(np.maximum(misfit, 1e-9))
+    return shapes[int(np.argmax(unlikely <= unlikely.min() + MIN_LOG_LIKELIHOOD))]
+
+
+def _fit_shape(data: TrainingData, shape: Shape, *, with_bounds: bool = False) -> StageFit:
+    known = data.with_short()
+    return fit_stages(known.loads, known.seconds, shape, with_bounds=with_bounds)
+
+
+def _errors(fit: StageFit, data: TrainingData) -> FloatArray:
+    errors: FloatArray = np.abs(np.log(data.seconds / fit.predict(data.table, data.loads)))
+    return errors
+
+
+def check_forward(fit: Predictor, data: TrainingData, *, seed: int) -> Checks:
+    """Fit the small training scales in the same way, and predict the larger ones."""
+    if isinstance(fit, Blend):
+        return blend_checks([check_forward(member, data, seed=seed) for member in fit.members])
+    return forward_checks(data, _recipe(fit, seed))
+
+
+def unseen_errors(fit: Predictor, data: TrainingData, *, seed: int) -> FloatArray:
+    """Log(measured / predicted) of every sample, predicted by a fit to the other four fifths."""
+    if isinstance(fit, Blend):
+        errors = [unseen_errors(member, data, seed=seed) for member in fit.members]
+        return cast("FloatArray", np.mean(errors, axis=0))
+    data = replace(data, held_out=np.zeros(len(data.seconds), dtype=bool))
+    folds = np.random.default_rng(seed).permutation(len(data.seconds)) % FOLDS
+    recipe = _recipe(fit, seed)
+    logarithms = np.empty(len(data.seconds))
+    for fold in range(FOLDS):
+        predicted = recipe(data.part(folds != fold))(data.part(folds == fold))
+        logarithms[folds == fold] = np.log(
+            data.seconds[folds == fold] / positive(predicted, data.seconds)
+        )
+    return logarithms
+
+
+def checks_of(fits: Mapping[str, Predictor], data: TrainingData, *, seed: int) -> dict[str, Checks]:
+    """Check every candidate that was fitted, and the blends of them, in order of preference."""
+    checks = {
+        name: check_forward(fits[name], data, seed=seed) for name in CANDIDATES if name in fits
+    }
+    for members in BLENDS:
+        if all(member in checks for member in members):
+            name = Blend(tuple(fits[member] for member in members)).kind
+            checks[name] = blend_checks([checks[member] for member in members])
+    return checks
+
+
+def choose_kind(checks: Mapping[str, Checks]) -> str:
+    """Apply the rule."""
+    return first_within_tie(
+        {name: forward_error(cells) for name, cells in checks.items()}, tie=ERROR_TIE
+    )
+
+
+def _recipe(fit: Predictor, seed: int) -> Callable[[TrainingData], Predicts]:
+    if isinstance(fit, StageFit):
+        return _stage_recipe(fit.shape)
+    if isinstance(fit, Trees):
+        return lambda seen: _predicts(fit_trees(seen, seed=seed))
+    if isinstance(fit, LinearFit):
+        return lambda seen: _predicts(refit(seen, KINDS[fit.kind], fit))
+    raise TypeError(f"{fit.kind} has no recipe")
+
+
+def _stage_recipe(shape: Shape) -> Callable[[TrainingData], Predicts]:
+    return lambda seen: _predicts(_fit_shape(seen, shape, with_bounds=True))
+
+
+def _predicts(fit: Predictor) -> Predicts:
+    return lambda ahead: fit.predict(ahead.table, ahead.loads)
+
+
+def train_model(
     samples: Sequence[Sample], *, system: System, settings: TrainingSettings | None = None
 ) -> WriteTimeModel:
     """Fit every kind of model, and choose one by how well it predicts larger training scales.
@@ -57,12 +206,12 @@ def train(
     settings = settings or TrainingSettings()
     prepared = prepare(samples, system, settings)
     prepared = replace(prepared, data=without_misleading(prepared.data, system))
-    stages = _stages(prepared.data, system)
+    stages = _fit_stage_model(prepared.data, system)
     fits = _fits(prepared, stages, settings)
     checks = checks_of(fits, prepared.data, seed=settings.seed) if _is_auto(settings) else {}
     scores = {name: _score(fit, prepared.validation, checks) for name, fit in fits.items()}
-    fit = fits[_chosen(settings, scores, checks)]
-    ahead = checks.get(fit.kind) or check(fit, prepared.data, seed=settings.seed)
+    fit = fits[_choose_kind_name(settings, scores, checks)]
+    ahead = checks.get(fit.kind) or check_forward(fit, prepared.data, seed=settings.seed)
     return WriteTimeModel(
         system=system,
         features=prepared.features,
@@ -77,7 +226,7 @@ def train(
             notes=_notes(settings),
         ),
         ranges=_ranges(prepared.patterns, system),
-        together=_together(fit, prepared),
+        together=_collinear(fit, prepared),
     )
 
 
@@ -85,16 +234,18 @@ def _is_auto(settings: TrainingSettings) -> bool:
     return settings.kind == AUTO and settings.validation != LEAKING
 
 
-def _stages(data: TrainingData, system: System) -> StageFit:
+def _fit_stage_model(data: TrainingData, system: System) -> StageFit:
     seen = data.part(~data.held_out).with_short()
     return fit_stages(seen.loads, seen.seconds, choose_shape(data, system), with_bounds=True)
 
 
-def _fits(prepared: Prepared, stages: StageFit, settings: TrainingSettings) -> dict[str, Predictor]:
+def _fits(
+    prepared: PreparedSamples, stages: StageFit, settings: TrainingSettings
+) -> dict[str, Predictor]:
     """Fit all kinds; boosting only where it is wanted, as it takes longest."""
     fits: dict[str, Predictor] = {STAGES: stages}
     for name, kind in KINDS.items():
-        fits[name] = choose(prepared.data, kind, validation=prepared.validation)
+        fits[name] = choose_fit(prepared.data, kind, validation=prepared.validation)
     if settings.kind == BOOSTING or (settings.kind == AUTO and can_boost()):
         fits[BOOSTING] = fit_trees(prepared.data.part(~prepared.data.held_out), seed=settings.seed)
     for members in BLENDS:
@@ -104,7 +255,7 @@ def _fits(prepared: Prepared, stages: StageFit, settings: TrainingSettings) -> d
     return fits
 
 
-def _chosen(
+def _choose_kind_name(
     settings: TrainingSettings, scores: Mapping[str, Score], checks: Mapping[str, Checks]
 ) -> str:
     if settings.kind != AUTO:
@@ -121,21 +272,22 @@ def _notes(settings: TrainingSettings) -> tuple[str, ...]:
 def _score(fit: Predictor, validation: TrainingData, checks: Mapping[str, Checks]) -> Score:
     errors = np.abs(np.exp(-_residuals(fit, validation)) - 1.0)
     ahead = checks.get(fit.kind)
+    close, fair = shares_within(errors)
     return Score(
         samples=len(errors),
-        within_20=float(np.mean(errors <= 0.2)),
-        within_30=float(np.mean(errors <= 0.3)),
+        within_20=close,
+        within_30=fair,
         mean_error=float(np.mean(errors)),
         forward_error=forward_error(ahead) if ahead else None,
     )
 
 
 def _calibration(
-    fit: Predictor, prepared: Prepared, ahead: Checks, settings: TrainingSettings
+    fit: Predictor, prepared: PreparedSamples, ahead: Checks, settings: TrainingSettings
 ) -> Calibration:
     unconverged = prepared.unconverged
     known = [_residuals(fit, prepared.validation)]
-    if len(prepared.data.seconds) >= FEWEST:
+    if len(prepared.data.seconds) >= MIN_SAMPLES_FOR_SHAPE:
         known.append(unseen_errors(fit, prepared.data, seed=settings.seed))
     return calibrate(
         known,
@@ -157,10 +309,10 @@ def _ranges(patterns: Sequence[WritePattern], system: System) -> dict[str, tuple
     return {name: (float(value.min()), float(value.max())) for name, value in values.items()}
 
 
-def _together(fit: Predictor, prepared: Prepared) -> tuple[Together, ...]:
-    if not isinstance(fit, Fit):
+def _collinear(fit: Predictor, prepared: PreparedSamples) -> tuple[CollinearPair, ...]:
+    if not isinstance(fit, LinearFit):
         return ()
-    return moving_together(
+    return collinear_pairs(
         prepared.data.table,
         [feature.name for feature in prepared.features],
         active=[int(number) for number in np.flatnonzero(fit.coefficients)],

@@ -7,14 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
+
 from ioprism.errors import UsageError
+from ioprism.model.result import Result
 from ioprism.model.samples import WritePattern
-from ioprism.write_time.estimate import Estimate, estimate
+from ioprism.write_time.estimate import Estimate, estimate_write
 from ioprism.write_time.model import WriteTimeModel
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TuningLimits:
     """What may be varied."""
 
     cores: tuple[int, int]  # writing cores per node, fewest and most
@@ -24,14 +27,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """A configuration that writes the same bytes, and what the model says of it."""
+class Alternative:
+    """A configuration that writes the same bytes, and its predicted time."""
 
     estimate: Estimate
     speedup: float  # over the configuration asked about
     clear: bool  # whether the two intervals do not overlap
     data_moves: bool  # whether other processes must first send their data to the writers
-    hints: tuple[Hint, ...]  # how to have middleware write so
+    hints: tuple[MiddlewareHint, ...]  # middleware settings for it
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -58,15 +61,52 @@ class CheckpointAdvice:
     least_interval: float | None  # seconds of computing between writes that keep the share
 
 
-def tune(
-    pattern: WritePattern, *, model: WriteTimeModel, limits: Limits
-) -> tuple[Estimate, tuple[Choice, ...]]:
+@dataclass(frozen=True, slots=True, repr=False)
+class Tuning(Result):
+    """Configurations that write the same bytes, fastest first, and how often to write."""
+
+    now: Estimate
+    choices: tuple[Alternative, ...]
+    advice: CheckpointAdvice
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism write-time tune --json` says."""
+        advice = self.advice
+        return {
+            "now": self.now.to_dict(),
+            "choices": [choice.to_dict() for choice in self.choices],
+            "checkpoint": {
+                "write_seconds": advice.write_seconds,
+                "young_interval": advice.young,
+                "daly_interval": advice.daly,
+                "io_share": advice.io_share,
+                "least_interval": advice.least_interval,
+            },
+        }
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return one row per configuration."""
+        rows = [
+            {**c.estimate.pattern.to_dict(), "seconds": c.estimate.seconds, "speedup": c.speedup}
+            for c in self.choices
+        ]
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def summary(self) -> str:
+        """Return the answer in one line."""
+        fastest = max((choice.speedup for choice in self.choices), default=1.0)
+        return f"{self.now.seconds:.4g} s now, {max(fastest, 1.0):.3g} times faster at best"
+
+
+def rank_alternatives(
+    pattern: WritePattern, *, model: WriteTimeModel, limits: TuningLimits
+) -> tuple[Estimate, tuple[Alternative, ...]]:
     """Rank configurations that write the same bytes by predicted time, fastest first.
 
     Returns:
         The estimate for the pattern itself, and the choices.
     """
-    now = estimate(pattern, model=model)
+    now = estimate_write(pattern, model=model)
     choices = [
         _choice(now, candidate, model)
         for candidate in _candidates(pattern, limits, model)
@@ -107,7 +147,7 @@ def _daly(write: float, failures: float) -> float:
 
 
 def _candidates(
-    pattern: WritePattern, limits: Limits, model: WriteTimeModel
+    pattern: WritePattern, limits: TuningLimits, model: WriteTimeModel
 ) -> Iterator[WritePattern]:
     for nodes in _steps(*limits.nodes, pattern.nodes):
         for cores in _steps(*limits.cores, pattern.cores_per_node):
@@ -126,7 +166,7 @@ def _candidates(
 
 
 def _stripe_counts(
-    pattern: WritePattern, limits: Limits, model: WriteTimeModel
+    pattern: WritePattern, limits: TuningLimits, model: WriteTimeModel
 ) -> Sequence[int | None]:
     if limits.stripe_counts is None or model.system.filesystem != "lustre":
         return [pattern.stripe_count]
@@ -151,9 +191,9 @@ def _configuration(pattern: WritePattern) -> tuple[int, int, int | None]:
     return pattern.nodes, pattern.cores_per_node, pattern.stripe_count
 
 
-def _choice(now: Estimate, candidate: WritePattern, model: WriteTimeModel) -> Choice:
-    estimated = estimate(candidate, model=model)
-    return Choice(
+def _choice(now: Estimate, candidate: WritePattern, model: WriteTimeModel) -> Alternative:
+    estimated = estimate_write(candidate, model=model)
+    return Alternative(
         estimate=estimated,
         speedup=now.seconds / estimated.seconds,
         clear=estimated.high < now.low or estimated.low > now.high,
@@ -166,7 +206,7 @@ MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class MiddlewareHint:
     """Settings of one middleware."""
 
     middleware: str
@@ -174,23 +214,23 @@ class Hint:
     settings: Mapping[str, str]
 
 
-def hints(now: WritePattern, better: WritePattern) -> tuple[Hint, ...]:
+def hints(now: WritePattern, better: WritePattern) -> tuple[MiddlewareHint, ...]:
     """Return settings that turn one configuration into the other.
 
     Fewer writers are aggregators: other processes send them their data. More writers than now
     cannot be had from middleware.
     """
-    listed: list[Hint] = []
+    listed: list[MiddlewareHint] = []
     stripes = better.stripe_count if better.stripe_count != now.stripe_count else None
     if better.files < now.files:
         listed += [_mpi_io(better), _adios(better)]
     if stripes is not None:
         command = {"lfs setstripe": f"-c {stripes} FOLDER"}
-        listed.append(Hint("Lustre", "before the files are created", command))
+        listed.append(MiddlewareHint("Lustre", "before the files are created", command))
     return tuple(listed)
 
 
-def _mpi_io(better: WritePattern) -> Hint:
+def _mpi_io(better: WritePattern) -> MiddlewareHint:
     settings = {
         "romio_cb_write": "enable",
         "cb_nodes": str(better.files),
@@ -199,13 +239,15 @@ def _mpi_io(better: WritePattern) -> Hint:
     }
     if better.stripe_count is not None:
         settings |= {"striping_factor": str(better.stripe_count)}
-    return Hint("MPI-IO", "MPI_Info of MPI_File_open, or the file that ROMIO_HINTS names", settings)
+    return MiddlewareHint(
+        "MPI-IO", "MPI_Info of MPI_File_open, or the file that ROMIO_HINTS names", settings
+    )
 
 
-def _adios(better: WritePattern) -> Hint:
+def _adios(better: WritePattern) -> MiddlewareHint:
     settings = {
         "AggregationType": "TwoLevelShm",
         "NumAggregators": str(better.files),
         "NumSubFiles": str(better.files),
     }
-    return Hint("ADIOS2", "parameters of the engine BP5", settings)
+    return MiddlewareHint("ADIOS2", "parameters of the engine BP5", settings)

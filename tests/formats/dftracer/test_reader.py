@@ -86,8 +86,8 @@ def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -
     assert [len(one.kind) for one in found] == list(range(7))
 
 
-def test_a_folder_is_one_workflow() -> None:
-    trace = read(DATA)
+def test_a_folder_can_be_one_workflow() -> None:
+    trace = read(DATA, one_job=True)
 
     assert trace.format == "dftracer"
     assert trace.job.ranks == 6

@@ -10,8 +10,7 @@ import pytest
 
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
-from ioprism.periodicity.asynchronous import RequiredBandwidth
-from ioprism.periodicity.steps import RhythmSettings, job_rhythm
+from ioprism.periodicity.of_job import PeriodSettings, RequiredBandwidth, job_periodicity
 
 STARTS = [10.0 * number for number in range(1, 9)]
 SIZE = 1e9
@@ -40,7 +39,7 @@ def trace_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_the_highest_required_bandwidth_keeps_all_requests_hidden(trace_file: Path) -> None:
-    found = job_rhythm(read_trace(trace_file), LocalEngine(), RhythmSettings())
+    found = job_periodicity(read_trace(trace_file), LocalEngine(), PeriodSettings())
     (one,) = found.asynchronous
 
     assert isinstance(one, RequiredBandwidth)
@@ -55,4 +54,4 @@ def test_synchronous_requests_have_no_required_bandwidth(tmp_path: Path) -> None
     path = tmp_path / "1.json"
     path.write_text(json.dumps({"write_sync": mode(ENDS)}))
 
-    assert job_rhythm(read_trace(path), LocalEngine(), RhythmSettings()).asynchronous == ()
+    assert job_periodicity(read_trace(path), LocalEngine(), PeriodSettings()).asynchronous == ()

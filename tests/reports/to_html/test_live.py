@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page
 
-from ioprism.live.page import page
+from ioprism.live.http import live_page
 from tests.live.running import FREE, burst, counting, running, sender
 
 EVIL = "<img src=x onerror=\"document.title='owned'\">"
@@ -37,7 +37,7 @@ def test_the_signal_moves_and_news_are_told(screen: Page) -> None:
 
 
 def test_the_page_may_ask_its_own_server_alone() -> None:
-    text = page()
+    text = live_page()
 
     assert "connect-src &#x27;self&#x27;" in text
     assert "unsafe" not in text

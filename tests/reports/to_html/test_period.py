@@ -1,4 +1,4 @@
-"""The page of a rhythm, in a real browser: it draws, zooms, and runs nothing but itself."""
+"""The page of a periodicity, in a real browser: it draws, zooms, and runs nothing but itself."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from ioprism import FILES, PROCESSES, Job, Rhythm, Signal, Trace
-from ioprism.periodicity.rhythm import rhythm
-from ioprism.periodicity.steps import JobRhythm, RhythmSettings
+from ioprism import FILES, PROCESSES, Job, Periodicity, Signal, Trace
+from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings
+from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.reports.to_html.period import page
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>.darshan"
@@ -26,22 +26,22 @@ def trace_named(name: str) -> Trace:
 
 
 @pytest.fixture
-def bursts() -> Rhythm:
+def bursts() -> Periodicity:
     time = np.arange(4000) * 0.05
     values = np.where(time % 20.0 < 4.0, 1e9, 0.0)
-    return rhythm(Signal(0.0, 0.05, values), components=4)
+    return signal_periodicity(Signal(0.0, 0.05, values), components=4)
 
 
 @pytest.fixture
-def noise() -> Rhythm:
+def noise() -> Periodicity:
     values = np.random.default_rng(3).standard_normal(512) ** 2
-    return rhythm(Signal(0.0, 1.0, values))
+    return signal_periodicity(Signal(0.0, 1.0, values))
 
 
-def opened(screen: Page, tmp_path: Path, found: Rhythm, name: str = "run.darshan") -> Page:
+def opened(screen: Page, tmp_path: Path, found: Periodicity, name: str = "run.darshan") -> Page:
     path = tmp_path / "page.html"
     path.write_text(
-        page(JobRhythm(found), trace_named(name), RhythmSettings(direction="write")),
+        page(JobPeriodicity(found), trace_named(name), PeriodSettings(direction="write")),
         encoding="utf-8",
     )
     screen.goto(path.as_uri())
@@ -60,7 +60,9 @@ def drawn(screen: Page, place: str) -> int:
     )
 
 
-def test_the_answer_and_all_figures_are_shown(screen: Page, tmp_path: Path, bursts: Rhythm) -> None:
+def test_the_answer_and_all_figures_are_shown(
+    screen: Page, tmp_path: Path, bursts: Periodicity
+) -> None:
     shown = opened(screen, tmp_path, bursts)
 
     assert shown.inner_text("h1") == "The I/O repeats every 20.0 s (confidence 100%)"
@@ -72,7 +74,7 @@ def test_the_answer_and_all_figures_are_shown(screen: Page, tmp_path: Path, burs
 
 
 def test_keys_wheel_and_double_click_zoom_all_plots_together(
-    screen: Page, tmp_path: Path, bursts: Rhythm
+    screen: Page, tmp_path: Path, bursts: Periodicity
 ) -> None:
     shown = opened(screen, tmp_path, bursts)
     width = "time.high - time.low"
@@ -90,7 +92,7 @@ def test_keys_wheel_and_double_click_zoom_all_plots_together(
     assert shown.evaluate(width) == whole
 
 
-def test_hovering_tells_the_value(screen: Page, tmp_path: Path, bursts: Rhythm) -> None:
+def test_hovering_tells_the_value(screen: Page, tmp_path: Path, bursts: Periodicity) -> None:
     shown = opened(screen, tmp_path, bursts)
     shown.locator("#signal canvas").hover()
 
@@ -129,9 +131,9 @@ MARKED = """([marks, width]) => {
     ],
 )
 def test_the_names_of_marks_overlap_neither_each_other_nor_a_line(
-    screen: Page, tmp_path: Path, bursts: Rhythm, places: list[float], width: int
+    screen: Page, tmp_path: Path, bursts: Periodicity, places: list[float], width: int
 ) -> None:
-    marks = [{"x": x, "name": f"the rhythm changes at {x} s"} for x in places]
+    marks = [{"x": x, "name": f"the periodicity changes at {x} s"} for x in places]
     boxes, lines = opened(screen, tmp_path, bursts).evaluate(MARKED, [marks, width])
 
     assert len(boxes) >= 4
@@ -142,21 +144,23 @@ def test_the_names_of_marks_overlap_neither_each_other_nor_a_line(
         assert not [x for x, begin, end in lines if left < x < right and begin < bottom <= end]
 
 
-def test_a_signal_without_rhythm_says_so(screen: Page, tmp_path: Path, noise: Rhythm) -> None:
+def test_a_signal_without_periodicity_says_so(
+    screen: Page, tmp_path: Path, noise: Periodicity
+) -> None:
     shown = opened(screen, tmp_path, noise)
 
     assert shown.inner_text("h1") == "No period: the I/O may be irregular"
 
 
-def test_a_hostile_name_is_text(screen: Page, tmp_path: Path, bursts: Rhythm) -> None:
+def test_a_hostile_name_is_text(screen: Page, tmp_path: Path, bursts: Periodicity) -> None:
     shown = opened(screen, tmp_path, bursts, name=EVIL)
 
     assert shown.title() == "The period of a job's I/O"
     assert "<img src=x" in shown.inner_text("#warnings")
 
 
-def test_the_policy_allows_our_script_alone(bursts: Rhythm) -> None:
-    text = page(JobRhythm(bursts), trace_named("x"), RhythmSettings())
+def test_the_policy_allows_our_script_alone(bursts: Periodicity) -> None:
+    text = page(JobPeriodicity(bursts), trace_named("x"), PeriodSettings())
 
     assert "default-src &#x27;none&#x27;" in text
     assert "unsafe-inline" not in text

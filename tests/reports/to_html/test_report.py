@@ -387,7 +387,7 @@ def million() -> Document:
     return Document(
         trace=trace, characteristics=characterise(trace), verdict=NOTHING, findings=(),
         not_checked=(),
-        phases=None, bottlenecks=None, rhythm=None,
+        phases=None, bottlenecks=None, periodicity=None,
         timeline=timeline(trace, engine), by_file=by_file(trace, engine),
         by_rank=by_rank(trace, engine), by_target=by_target(trace, engine),
         by_host=by_host(trace, engine),

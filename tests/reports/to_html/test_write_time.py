@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 
 from ioprism.reports.to_terminal.plot import error_plot
 from ioprism.write_time import TrainingSettings, load_system
-from ioprism.write_time.evaluation import evaluate
+from ioprism.write_time.evaluation import evaluate_samples
 from ioprism.write_time.page import page
 from ioprism.write_time.system import parse_system
-from ioprism.write_time.training import train
+from ioprism.write_time.training import train_model
 from tests.write_time.machines import SCALES, titan_samples
 
 FAST = TrainingSettings(kind="stages")
@@ -37,7 +37,8 @@ def test_the_page_draws_every_sample_and_allows_no_script() -> None:
     )
     system = parse_system(hostile, source="x")
     samples = titan_samples((*SCALES, 256, 512), each=15)
-    found = evaluate(samples, model=train(samples, system=system, settings=FAST), system=system)
+    model = train_model(samples, system=system, settings=FAST)
+    found = evaluate_samples(samples, model=model, system=system)
 
     text = page(found)
     tags = Tags()

@@ -315,7 +315,7 @@ def at_most(
             return
 
 
-READ = {*FIXED, *DXT_LAYERS, "LUSTRE", "HEATMAP"}
+READ = {*FIXED, *DXT_LAYERS, "LUSTRE", "HEATMAP", "APMPI"}
 
 
 def notes(log: Log) -> Iterator[str]:

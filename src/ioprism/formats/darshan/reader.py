@@ -224,7 +224,9 @@ class LogTables(LazyTables):
     """The counters of a log: as tables, and as columns without a table library."""
 
     def __init__(self, log: DarshanLog) -> None:
-        readable = (name for name in log.log.modules if name in {*FIXED, "LUSTRE", "HEATMAP"})
+        readable = (
+            name for name in log.log.modules if name in {*FIXED, "LUSTRE", "HEATMAP", "APMPI"}
+        )
         super().__init__(
             {name: partial(self._table, name) for name in readable if log.region(name)}
         )
@@ -238,6 +240,11 @@ class LogTables(LazyTables):
             return lustre_table(log.lustre, log.codes)
         if module == "HEATMAP":
             return heat_map_table(log.heat_records, log.names)
+        if module == "APMPI":
+            from ioprism.formats.darshan.apmpi import read_apmpi
+
+            region = log.log.modules[module]
+            return read_apmpi(log.log, region, ranks=log.ranks, warn=log.completeness.warn)
         return counter_table(log.records(module), module, FIXED[module][max(FIXED[module])])
 
     def columns(self, module: str) -> ModuleRecords:
@@ -248,7 +255,9 @@ class LogTables(LazyTables):
         """How many records a module has."""
         if module == "LUSTRE":
             return len(self._log.lustre)
-        return len(self._log.heat_records if module == "HEATMAP" else self._log.records(module))
+        if module == "HEATMAP":
+            return len(self._log.heat_records)
+        return len(self._log.records(module)) if module in FIXED else self[module].height
 
     def heat_maps(self) -> dict[str, list[HeatMap]]:
         """Return when each rank moved how many bytes, by layer."""

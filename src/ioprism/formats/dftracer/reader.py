@@ -25,6 +25,7 @@ from ioprism.formats.dftracer.lines import Trouble, chunks
 from ioprism.formats.dftracer.ranges import Range, lacks_index, ranges
 from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
 from ioprism.formats.files import check_readable, files_below
+from ioprism.formats.job_groups import ProcessFile
 from ioprism.formats.surveys import each, on_workers
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
@@ -34,6 +35,7 @@ from ioprism.units import format_counted
 HEAD = 4096  # bytes that show what a file is
 MOST_FILES = 1_000_000
 MOST_NAMED = 4  # programs of a workflow
+INIT = 1  # takes in processes whose parent has ended, or is outside their container
 PARTITION = 32 * 2**20  # bytes of text that are worth a partition of their own
 _FIRST = re.compile(
     rb'\s*(?:\[\s*)?\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?'
@@ -62,15 +64,32 @@ class DftracerReader:
 
     def read(self, source: Path) -> Trace:
         """Survey all files now; calls are read when they are asked for."""
+        return self.join([source], self.survey(self.files_of(source)))
+
+    def files_of(self, source: Path) -> list[Path]:
+        """Return the files of a folder, or the file itself."""
         paths = _trace_files(source) if source.is_dir() else [source]
         if not paths:
             raise BrokenTraceError(
                 "there are no .pfw files in this folder.\nHint: name the folder that holds them.",
                 source=source,
             )
+        return paths
+
+    def survey(self, paths: Sequence[Path]) -> list[Survey]:
+        """Look through files, to find out which are one job and to join them."""
         for path in paths:
             check_readable(path)
-        content = _Content(source, _surveys(paths))
+        return _surveys(paths)
+
+    def describe(self, surveys: Sequence[Survey]) -> list[ProcessFile]:
+        """Return what the files say about their processes."""
+        content = _Content((), list(surveys))
+        return [content.process_file(one) for one in surveys]
+
+    def join(self, sources: Sequence[Path], surveys: Sequence[Survey]) -> Trace:
+        """Return one trace of files that are one job; `sources` are the paths it is known by."""
+        content = _Content(tuple(sources), list(surveys))
         return aligned(content.trace(), content.spans)
 
 
@@ -129,7 +148,7 @@ def _whole(parts: list[Survey]) -> Survey:
 class _Content:
     """All files, and what they need to know of each other."""
 
-    source: Path
+    sources: tuple[Path, ...]
     surveys: list[Survey]
 
     @cached_property
@@ -164,11 +183,11 @@ class _Content:
         if not with_calls and not counted:
             raise BrokenTraceError(
                 "no call could be read from it.\nHint: check that the trace was copied completely.",
-                source=self.source,
+                source=self.sources[0],
             )
         return Trace(
             format=DftracerReader.name,
-            paths=(self.source,),
+            paths=self.sources,
             job=self._job(),
             partitions=tuple(self._partitions(with_calls)),
             counters=LazyTables(self._counters(counted, beside_calls=bool(with_calls))),
@@ -228,6 +247,23 @@ class _Content:
             end_time=end / 1e9,
             runtime=(end - start) / 1e9,
             executable=" + ".join(commands[:MOST_NAMED]) + others or None,
+        )
+
+    def process_file(self, one: Survey) -> ProcessFile:
+        """What a file says about its processes."""
+        dated = None if one.first is None else (_seconds(one, one.first), _seconds(one, one.last))
+        return ProcessFile(
+            one.path,
+            DftracerReader.name,
+            span=dated,
+            hosts=frozenset((*one.hosts.values(), *one.named_host_of.values())),
+            processes=frozenset((self._host(one, pid) or "", pid) for pid, _ in one.processes),
+            parents=frozenset(
+                (self._host(one, pid) or "", parent)
+                for pid, parent in one.parent_of.items()
+                if parent > INIT
+            ),
+            program=self._command(one),
         )
 
     def _command(self, one: Survey) -> str | None:
@@ -364,6 +400,10 @@ def _stretches(segments: Sequence[Segment]) -> list[list[Segment]]:
             stretches.append([])
         stretches[-1].append(segment)
     return stretches
+
+
+def _seconds(one: Survey, ticks: int | None) -> float:
+    return _nanoseconds(one, ticks) / 1e9
 
 
 def _nanoseconds(one: Survey, ticks: int | None) -> int:

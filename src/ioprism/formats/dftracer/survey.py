@@ -101,6 +101,7 @@ class Survey:
     named_host_of: dict[int, str] = field(default_factory=dict)  # pid -> host, in old versions
     program_of: dict[int, str] = field(default_factory=dict)  # pid -> hash of its name
     command_of: dict[int, str] = field(default_factory=dict)
+    parent_of: dict[int, int] = field(default_factory=dict)  # pid -> pid of what started it
     first: int | None = None  # in the file's own unit
     last: int | None = None
     nanoseconds: bool = False
@@ -141,7 +142,7 @@ def survey(part: Range) -> Survey:
 
 
 _TABLES = ("files", "hosts", "strings", "paths", "processes", "host_of", "named_host_of",
-           "program_of", "command_of")  # fmt: skip
+           "program_of", "command_of", "parent_of")  # fmt: skip
 _FLAGS = ("nanoseconds", "has_counters", "has_calls", "begun", "ended")
 
 
@@ -284,6 +285,9 @@ def _take_start(arguments: Mapping[str, Any], pid: int, found: Survey) -> None:
         value = hash_of(arguments.get(key))
         if value is not None:
             table.setdefault(pid, value)
+    parent = whole_number(arguments.get("ppid"))
+    if parent is not None:
+        found.parent_of.setdefault(pid, parent)
 
 
 def _take_columns(parsed: Parsed, found: Survey) -> None:

@@ -148,7 +148,7 @@ def _sound(
         )
 
 
-# Tables are made when they are asked for: a rhythm is found without them.
+# Tables are made when they are asked for: a period is found without them.
 
 
 def _no_files() -> pl.DataFrame:

@@ -21,7 +21,7 @@ _RESULT = re.compile(r"\s*= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<((?:[^<>]|<[^<>]
 _DURATION = re.compile(r"<(\d{1,12}(?:\.\d{1,9})?)>$")
 _ENDED = re.compile(r"\+\+\+ (?:exited with \d|killed by SIG|superseded by execve)")
 _UNFINISHED = "<unfinished ...>"
-_NO_PID = 0
+NO_PID = 0
 
 
 class SystemCall(NamedTuple):
@@ -69,7 +69,7 @@ class Calls:
             if head is None:
                 self.damaged += bool(line.strip())
                 continue
-            pid = int(head[1] or head[2] or _NO_PID)
+            pid = int(head[1] or head[2] or NO_PID)
             text = line[head.end() :].rstrip()
             if text.startswith(("+++", "---")):
                 if _ENDED.match(text):
@@ -102,7 +102,7 @@ class Calls:
     def _finished(self, pid: int, start: float, name: str, rest: str) -> SystemCall | None:
         """Take arguments and result apart: the result stands behind the last bracket."""
         cut = rest.rfind(") ")
-        while cut > 0:
+        while cut >= 0:  # 0: a call without arguments, such as vfork()
             result = _RESULT.match(rest, cut + 2)
             if result:
                 break

@@ -17,7 +17,7 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.call_rows import Row, RowPartition, Span
-from ioprism.formats.strace.lines import Calls, has_date, looks_like_strace
+from ioprism.formats.strace.lines import NO_PID, Calls, has_date, looks_like_strace
 from ioprism.formats.strace.replay import Process, Replay
 from ioprism.formats.text import (
     LONGEST_LINE,
@@ -34,6 +34,7 @@ from ioprism.model.usage import is_data
 from ioprism.units import format_counted
 
 HEAD = 16384  # bytes that show what a file is
+MOST_DIGITS = 10  # of a process id: Linux has none above 2^22
 
 
 class StraceReader:
@@ -71,7 +72,7 @@ class StraceReader:
                 f"{source.name}: the end of {format_counted(running, 'process', 'processes')} is "
                 "missing: the tracer was stopped or ran with -qq, or the file is truncated"
             )
-        processes = list(replay.processes.values())
+        processes = _described_here(replay.processes, source)
         program = _program(processes, moved)
         ranks = _ranks(processes, program)
         return Trace(
@@ -84,7 +85,21 @@ class StraceReader:
             load_files=lambda: file_table(list(span.paths)),
             load_processes=partial(_process_table, processes, ranks),
             completeness=completeness,
+            children=frozenset(replay.processes) - {NO_PID, *(p.tid for p in processes)},
         )
+
+
+def _described_here(known: Mapping[int, Process], source: Path) -> list[Process]:
+    """The processes whose calls are in this file.
+
+    With -ff, each process has a file whose name ends with its id, and lines do not say it.
+    """
+    if [pid for pid, process in known.items() if process.called] != [NO_PID]:
+        return list(known.values())
+    own, number = known[NO_PID], source.suffix.removeprefix(".")
+    if number.isdecimal() and len(number) < MOST_DIGITS:
+        own.pid = own.tid = int(number)
+    return [own]
 
 
 def _job(source: Path, first: float, last: float, ranks: int, program: str | None) -> Job:

@@ -51,6 +51,7 @@ class Process:
     pid: int  # of its first thread
     program: str | None = None
     folder: str | None = None
+    called: bool = False  # whether a call of it was seen
     files: dict[int, OpenFile] = field(default_factory=dict)
 
 
@@ -65,6 +66,7 @@ class Replay:
         """Yield the calls that concern files."""
         for call in calls:
             process = self._process(call.pid)
+            process.called = True
             self._follow(process, call)
             kind = classify(call.name)
             if kind.layer != "posix" or kind.operation == "other":

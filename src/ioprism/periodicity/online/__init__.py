@@ -1,1 +1,1 @@
-"""The rhythm of a job that still runs."""
+"""The period of a job that still runs."""

@@ -1,4 +1,4 @@
-"""What is the rhythm of a job that still runs, and when is its next phase due?
+"""What is the period of a job that still runs, and when is its next phase due?
 
 Every batch of requests is added to a `Ring`; an answer costs an analysis only when the signal
 has moved on by a part of the period. Looking often gives chance many opportunities, so that
@@ -17,52 +17,54 @@ from typing import Any
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.describe import predict_next_phase
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.headline import offline_answer
-from ioprism.periodicity.online.change import change_point, relative_difference
-from ioprism.periodicity.online.expectation import ExpectedPhase, Record
-from ioprism.periodicity.online.grain import Grain
-from ioprism.periodicity.online.history import Codes, History
+from ioprism.periodicity.of_signal import answer_of_directions
+from ioprism.periodicity.online.expectation import (
+    FrequencyRange,
+    PredictionRecord,
+    frequency_ranges,
+)
 from ioprism.periodicity.online.looks import (
     AGREEMENT,
+    MIN_PHASES,
     by_phases,
+    change_point,
     held_since,
     latest_distance,
     phase_starts,
+    relative_difference,
+    share_of_look,
     silence,
     usual_distance,
     what_is_seen,
     with_spectrum,
 )
-from ioprism.periodicity.online.probabilities import FrequencyRange, frequency_ranges
-from ioprism.periodicity.online.ring import Ring
-from ioprism.periodicity.online.spending import MIN_PHASES, share_of_look
-from ioprism.periodicity.onsets.beats import Segments, segments
-from ioprism.periodicity.results import Period
+from ioprism.periodicity.online.stream_buffers import Codes, Grain, History, Ring
+from ioprism.periodicity.onsets.scales import Segmentations, segments
+from ioprism.periodicity.results import MAX_SILENT_PERIODS, ExpectedPhase, Period
 from ioprism.periodicity.sampling import MIN_SAMPLES
-from ioprism.periodicity.spectral.lines import has_line
+from ioprism.periodicity.spectral.spectrum import has_line
 
 ANALYSES_PER_PERIOD = 4
-ANALYSES_PER_SPAN = 32  # of the window, while there is no rhythm
+ANALYSES_PER_SPAN = 32  # of the window, until a period is known
 SPECTRUM_GROWTH = 1.5  # the spectrum, which is costly, is asked again when the window has grown so
 PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
-NEARLY = 0.8  # of a period, after which the next phase may have begun
-OVER = 3.0  # periods without a phase after which a rhythm has ended
-STILL_VALID = 1.5  # periods
-REMEMBERED = 64  # recent answers
+MIN_ELAPSED_SHARE = 0.8  # of a period, after which the next phase may have begun
+MAX_LOST_PERIODS = 3.0  # without a phase, after which it has ended
+KEPT_ANSWERS = 64  # recent answers
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """How to follow a rhythm."""
+class TrackerSettings:
+    """How to follow a period."""
 
-    max_false_alarm: float = 0.01  # of announcing a rhythm where there is none, over all looks
+    max_false_alarm: float = 0.01  # of announcing a period where there is none, over all looks
     equal_answers: int = 3  # in a row, after which only the last periods count
     last_periods: int = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A rhythm began, changed or ended."""
+class PeriodChange:
+    """A period began, changed or ended."""
 
     time: float  # seconds, since when the new one holds
     before: float | None  # seconds, the period until then
@@ -71,14 +73,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is known of a running job at one moment of its own time."""
+    """What is known of a running job at one moment since its start."""
 
     time: float  # seconds, the end of the latest request
     window: tuple[float, float]  # seconds, the stretch that the period was found in
     period: Period | None
     next_phase: ExpectedPhase | None
     probabilities: tuple[FrequencyRange, ...]
-    change: Change | None = None  # announced with this prediction
+    change: PeriodChange | None = None  # announced with this prediction
     direction: str = "both"  # of the requests that the period is of: read, write or both
     phase_distance: float | None = None  # seconds between phases so far, period or not
     final: bool = False  # whether it is the answer for the whole job, after its last request
@@ -89,26 +91,26 @@ class Look:
     """One analysis: the signal, its phases, and the period that stands out."""
 
     signal: Signal
-    parts: Segments
+    parts: Segmentations
     period: Period | None
 
 
 class Tracker:
-    """Follows the rhythm of one job in bounded memory."""
+    """Follows the period of one job in bounded memory."""
 
-    def __init__(self, settings: Settings = Settings()) -> None:
+    def __init__(self, settings: TrackerSettings = TrackerSettings()) -> None:
         self.settings = settings
         self.ring = Ring()
         self.grain = Grain()
-        self.record = Record()
+        self.record = PredictionRecord()
         self.history = History()
         self.latest: Prediction | None = None
         self._window = -math.inf  # where the stretch begins that is looked at
         self._period: Period | None = None
-        self._answers: deque[float | None] = deque(maxlen=REMEMBERED)
+        self._answers: deque[float | None] = deque(maxlen=KEPT_ANSWERS)
         self._equal = 0  # answers in a row
         self._suspected: float | None = None  # when a change may have happened
-        self._last_beat: float | None = None  # when the latest phase of the rhythm began
+        self._last_beat: float | None = None  # when the latest phase of the period began
         self._rival: float | None = None  # seconds, another period that was found once
         self._seen: tuple[int, ...] = ()  # what the latest look depended on
         self._due = -math.inf  # when the next analysis is worth its cost
@@ -165,13 +167,15 @@ class Tracker:
         if len(signals["both"].values) < MIN_SAMPLES:
             return self.latest
         options = Options(max_false_alarm=self.settings.max_false_alarm)
-        direction, found, signal = offline_answer(signals, options)
-        phase = None if found is None else predict_next_phase(signal, found)
+        direction, period, signal = answer_of_directions(signals, options)
+        phase = None if period is None else predict_next_phase(signal, period)
         self.latest = Prediction(
             time=now,
             window=(signal.start, now),
-            period=found,
-            next_phase=None if phase is None or found is None else self.record.expect(phase, found),
+            period=period,
+            next_phase=None
+            if phase is None or period is None
+            else self.record.expect(phase, period),
             probabilities=frequency_ranges(self._answers),
             direction=self.history.direction or direction,
             phase_distance=None if self.latest is None else self.latest.phase_distance,
@@ -208,58 +212,61 @@ class Tracker:
             time=now,
             window=(look.signal.start, now),
             period=self._period,
-            next_phase=self._expected(look, now),
+            next_phase=self._expect_next(look, now),
             probabilities=frequency_ranges(self._answers),
             change=change,
             phase_distance=usual_distance(parts),
         )
 
-    def _search(self, signal: Signal, parts: Segments) -> Look:
-        """Look for a rhythm where none is known; chance is held against every look."""
-        level, found = self.settings.max_false_alarm, None
+    def _search(self, signal: Signal, parts: Segmentations) -> Look:
+        """Look for a period where none is known; chance is held against every look."""
+        level, period = self.settings.max_false_alarm, None
         seen = what_is_seen(parts)
         if max(parts.counts) >= MIN_PHASES and seen != self._seen:
-            found = by_phases(signal, parts, level=PHASES_SHARE * level)
+            period = by_phases(signal, parts, level=PHASES_SHARE * level)
         self._seen = seen
         span = signal.end - signal.start
-        if found is None and span >= self._spectrum_due:
+        if period is None and span >= self._spectrum_due:
             self._spectrum_due = SPECTRUM_GROWTH * span
             if not has_line(signal):
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
             share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)
-            found = with_spectrum(signal, parts, level=share * level)
-        return Look(signal, parts, found)
+            period = with_spectrum(signal, parts, level=share * level)
+        return Look(signal, parts, period)
 
-    def _follow(self, signal: Signal, parts: Segments, known: Period) -> Look:
-        """Look whether the known rhythm goes on, or another one has taken its place."""
+    def _follow(self, signal: Signal, parts: Segmentations, known: Period) -> Look:
+        """Look whether the known period goes on, or another one has taken its place."""
         newer = self._after_change(signal, parts, known)
         if newer is not None:
             return newer
         level = self.settings.max_false_alarm
-        found = by_phases(signal, parts, level=level, known=known)
-        if found is None or silence(signal, found) > STILL_VALID:
-            found = (
+        period = by_phases(signal, parts, level=level, known=known)
+        if period is None or silence(signal, period) > MAX_SILENT_PERIODS:
+            period = (
                 with_spectrum(signal, parts, level=level) if known.method != "phases" else None
-            ) or found
-        if found is None or silence(signal, found) > OVER:
+            ) or period
+        if period is None or silence(signal, period) > MAX_LOST_PERIODS:
             # One look that finds nothing may be that of a phase half reported.
-            return Look(signal, parts, known if silence(signal, known) <= OVER else None)
-        if relative_difference(found.seconds, known.seconds) <= AGREEMENT:
+            return Look(
+                signal, parts, known if silence(signal, known) <= MAX_LOST_PERIODS else None
+            )
+        if relative_difference(period.seconds, known.seconds) <= AGREEMENT:
             self._rival = None
-            return Look(signal, parts, found)
+            return Look(signal, parts, period)
         confirmed = (
-            self._rival is not None and relative_difference(found.seconds, self._rival) <= AGREEMENT
+            self._rival is not None
+            and relative_difference(period.seconds, self._rival) <= AGREEMENT
         )
-        self._rival = found.seconds
-        return Look(signal, parts, found if confirmed else known)
+        self._rival = period.seconds
+        return Look(signal, parts, period if confirmed else known)
 
-    def _after_change(self, signal: Signal, parts: Segments, known: Period) -> Look | None:
-        """The rhythm since the distances of phases changed, if they did and there is one."""
+    def _after_change(self, signal: Signal, parts: Segmentations, known: Period) -> Look | None:
+        """The period since the distances of phases changed, if they did and there is one."""
         starts = phase_starts(parts, known)
         if starts is not None and (place := change_point(starts)) is not None:
             self._suspected = float(starts[place])
-        elif silence(signal, known) > STILL_VALID:
+        elif silence(signal, known) > MAX_SILENT_PERIODS:
             self._suspected = self._suspected or self._last_beat
         if self._suspected is None:
             return None
@@ -267,50 +274,50 @@ class Tracker:
         if len(recent.values) < MIN_SAMPLES:
             return None
         new_parts = segments(recent)
-        found = by_phases(recent, new_parts, level=self.settings.max_false_alarm)
-        if found is None or silence(recent, found) > STILL_VALID:
+        period = by_phases(recent, new_parts, level=self.settings.max_false_alarm)
+        if period is None or silence(recent, period) > MAX_SILENT_PERIODS:
             return None
-        if relative_difference(found.seconds, known.seconds) <= AGREEMENT:
+        if relative_difference(period.seconds, known.seconds) <= AGREEMENT:
             self._suspected = None
             return None
-        return Look(recent, new_parts, found)
+        return Look(recent, new_parts, period)
 
     def _remember(self, look: Look, before: Period | None) -> None:
-        found = look.period
-        self._answers.append(None if found is None else found.frequency)
+        period = look.period
+        self._answers.append(None if period is None else period.frequency)
         same = (
-            found is not None
+            period is not None
             and before is not None
-            and relative_difference(found.seconds, before.seconds) <= AGREEMENT
+            and relative_difference(period.seconds, before.seconds) <= AGREEMENT
         )
-        self._equal = self._equal + 1 if same else int(found is not None)
-        self._period = found
-        if found is not None and found.phases:
-            start = found.phases[-1][0]
+        self._equal = self._equal + 1 if same else int(period is not None)
+        self._period = period
+        if period is not None and period.phases:
+            start = period.phases[-1][0]
             self._last_beat = start - look.signal.interval
             self.record.observe(start, now=look.signal.end)
 
-    def _change(self, before: Period | None, look: Look) -> Change | None:
-        """What to announce; a new rhythm also begins a new stretch to look at."""
-        now, found = look.signal.end, look.period
-        if found is None:
-            return None if before is None else self._ended(before, now)
+    def _change(self, before: Period | None, look: Look) -> PeriodChange | None:
+        """What to announce; a new period also begins a new stretch to look at."""
+        now, period = look.signal.end, look.period
+        if period is None:
+            return None if before is None else self._announce_end(before, now)
         if before is None:
-            return Change(held_since(found, now), None, found.seconds)
-        if relative_difference(found.seconds, before.seconds) <= AGREEMENT:
+            return PeriodChange(held_since(period, now), None, period.seconds)
+        if relative_difference(period.seconds, before.seconds) <= AGREEMENT:
             return None
-        since = look.signal.start if self._suspected is not None else held_since(found, now)
+        since = look.signal.start if self._suspected is not None else held_since(period, now)
         self._begin(since)
-        return Change(since, before.seconds, found.seconds)
+        return PeriodChange(since, before.seconds, period.seconds)
 
-    def _ended(self, before: Period, now: float) -> Change:
-        """The last beat may be the first of another rhythm, so it stays in sight."""
+    def _announce_end(self, before: Period, now: float) -> PeriodChange:
+        """The last beat may be the first of another period, so it stays in sight."""
         last = before.valid_ranges[-1][1] if before.valid_ranges else now
         self._begin(last if self._last_beat is None else min(last, self._last_beat))
-        return Change(last, before.seconds, None)
+        return PeriodChange(last, before.seconds, None)
 
     def _begin(self, moment: float) -> None:
-        """Forget what was before a moment: another rhythm holds from there on."""
+        """Forget what was before a moment: another period holds from there on."""
         self._window = moment
         self._suspected = self._rival = self._last_beat = None
         self._spectrum_due, self._spectrum_looks = 0.0, 0
@@ -321,7 +328,7 @@ class Tracker:
         if self._period is None or self._equal < self.settings.equal_answers:
             return
         self._window = max(self._window, now - self.settings.last_periods * self._period.seconds)
-        # A job with a rhythm needs no more memory the longer it runs: twice what is looked at.
+        # A job with a period needs no more memory the longer it runs: twice what is looked at.
         self.ring.forget_before(2 * self._window - now)
 
     def _step(self, look: Look, now: float) -> float:
@@ -331,11 +338,11 @@ class Tracker:
         if look.period is not None:
             step = min(look.period.seconds / ANALYSES_PER_PERIOD, latest_distance(look.parts) / 2)
             # Where the next phase may have begun, its first requests were too few to tell.
-            due = now - look.period.phases[-1][0] > NEARLY * look.period.seconds
+            due = now - look.period.phases[-1][0] > MIN_ELAPSED_SHARE * look.period.seconds
             return step / ANALYSES_PER_PERIOD if due else step
         return max((now - look.signal.start) / ANALYSES_PER_SPAN, look.signal.interval)
 
-    def _expected(self, look: Look, now: float) -> ExpectedPhase | None:
+    def _expect_next(self, look: Look, now: float) -> ExpectedPhase | None:
         if self._period is None or look.period is None:
             self.record.forget()
             return None
@@ -343,7 +350,7 @@ class Tracker:
         return None if phase is None else self.record.expect(phase, self._period)
 
     def _moved_on(self, latest: Prediction, now: float) -> Prediction:
-        """The same answer for a later moment: what lies behind it is no longer next."""
+        """The same answer for a later moment, with the first phase after it as the next one."""
         phase, period = latest.next_phase, latest.period
         if phase is not None and period is not None and phase.start <= now:
             missed = math.floor((now - phase.start) / period.seconds) + 1
@@ -388,25 +395,25 @@ class Tracker:
         }
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any], settings: Settings) -> Tracker:
-        """Return the tracker that `state` described; it answers at once as it did last."""
+    def from_state(cls, state: Mapping[str, Any], settings: TrackerSettings) -> Tracker:
+        """Return the tracker that `state` described, with its last answer."""
         tracker = cls(settings)
-        tracker.ring = Ring.restored(state["ring"])
-        tracker.grain = Grain.restored(state["grain"])
-        tracker.record = Record.restored(state["record"])
-        tracker.history = History.restored(state.get("history"))
+        tracker.ring = Ring.from_state(state["ring"])
+        tracker.grain = Grain.from_state(state["grain"])
+        tracker.record = PredictionRecord.from_state(state["record"])
+        tracker.history = History.from_state(state.get("history"))
         tracker._window = float(state["window"])
-        tracker._period = _restored_period(state["period"])
+        tracker._period = _period_from_state(state["period"])
         tracker._answers.extend(state["answers"])
         tracker._equal = int(state["equal"])
         tracker._suspected, tracker._rival = state["suspected"], state["rival"]
         tracker._last_beat = state["last_beat"]
         tracker._spectrum_due = float(state["spectrum_due"])
         tracker._spectrum_looks = int(state["spectrum_looks"])
-        tracker.latest = tracker._restored_latest(state.get("latest"))
+        tracker.latest = tracker._latest_from_state(state.get("latest"))
         return tracker
 
-    def _restored_latest(self, state: Mapping[str, Any] | None) -> Prediction | None:
+    def _latest_from_state(self, state: Mapping[str, Any] | None) -> Prediction | None:
         if state is None:
             return None
         phase, (start, end) = state["next_phase"], state["window"]
@@ -419,7 +426,7 @@ class Tracker:
         )
 
 
-def _restored_period(state: Mapping[str, Any] | None) -> Period | None:
+def _period_from_state(state: Mapping[str, Any] | None) -> Period | None:
     if state is None:
         return None
     ranges = {

@@ -1,1 +1,1 @@
-"""Rhythms as distances between the starts of phases."""
+"""Periods as distances between the starts of phases."""

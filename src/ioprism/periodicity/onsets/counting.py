@@ -1,4 +1,4 @@
-"""Which phases are the beats of a rhythm, one by one, where it is steady enough to count?"""
+"""Which phases are the beats of a period, one by one, where it is steady enough to count?"""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 
 from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray
-from ioprism.periodicity.onsets.segments import Phases
+from ioprism.periodicity.onsets.segments import MIN_PHASES, SignalPhases
 
-MIN_PHASES = 3  # two repetitions
-FEW_LATE = 0.1  # share of the distances
-STEADY = 0.15  # relative spread up to which phases can be counted one by one
-SAME_LENGTH = 0.25  # phases of a rhythm may at least differ in length by this share
+MAD_TO_DEVIATION = 1.4826  # of a normal law (Rousseeuw and Croux, 1993)
+MAX_LATE_SHARE = 0.1  # share of the distances
+MAX_STEADY_SPREAD = 0.15  # relative spread up to which phases can be counted one by one
+SAME_LENGTH = 0.25  # phases of a period may at least differ in length by this share
 SAME_LEVEL = 0.15  # and in their mean level by this
 TOLERANCE = (0.15, 0.3)  # of the period: least and most deviation of a counted phase
-KEPT = 0.7  # share of the phases that counting must account for
+MIN_COUNTED_SHARE = 0.7  # share of the phases that counting must account for
 
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """One phase of a rhythm: its place in time and how many periods after the one before."""
+    """One phase of periodic I/O, and how many periods it comes after the previous one."""
 
     start: float
     end: float
@@ -30,8 +30,8 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """What the next phase of a rhythm looks like."""
+class BeatTemplate:
+    """What the next phase of a period looks like."""
 
     period: float
     tolerance: float  # of the period
@@ -68,12 +68,14 @@ class Pattern:
         return None
 
 
-def count_beats(phases: Phases, *, first: int, last: int, missing: bool = False) -> list[Beat]:
-    """The phases that belong to the rhythm of those from ``first`` to ``last``.
+def count_beats(
+    phases: SignalPhases, *, first: int, last: int, missing: bool = False
+) -> list[Beat]:
+    """The phases that belong to the period of those from ``first`` to ``last``.
 
     Args:
         phases: all phases.
-        first: the number of the first one that shows the rhythm.
+        first: the number of the first one that shows the period.
         last: and of the last.
         missing: whether distances of two periods are among them.
     """
@@ -84,25 +86,25 @@ def count_beats(phases: Phases, *, first: int, last: int, missing: bool = False)
         periods = periods_between(distances).astype(np.int64).tolist()
         return [replace(one, periods=n) for one, n in zip(every, [1, *periods], strict=True)]
     typical, spread = _middle(distances)
-    if spread > STEADY * typical:
+    if spread > MAX_STEADY_SPREAD * typical:
         return every
     tolerance = float(np.clip(4.0 * spread, TOLERANCE[0] * typical, TOLERANCE[1] * typical))
     steady = _steadiest(distances, typical, tolerance)
     seed = range(first + steady[0], first + steady[1] + 1)
     pattern = _pattern(phases, seed, typical, tolerance)
-    trimmed = _trimmed(phases, seed, pattern)
+    trimmed = _trim_edges(phases, seed, pattern)
     if trimmed == seed and _all_belong(phases, pattern):
         return _as_beats(phases, range(len(phases)))
     counted = _count(phases, trimmed, pattern)
-    return counted if len(counted) >= KEPT * len(every) else every
+    return counted if len(counted) >= MIN_COUNTED_SHARE * len(every) else every
 
 
 def periods_between(distances: FloatArray) -> FloatArray:
-    """How many periods lie in each distance, where the usual one is a period."""
+    """Divide each distance by the usual one, rounded: how many periods it covers."""
     return np.rint(distances / median(distances))
 
 
-def _as_beats(phases: Phases, which: range) -> list[Beat]:
+def _as_beats(phases: SignalPhases, which: range) -> list[Beat]:
     chosen = slice(which.start, which.stop)
     starts, ends = phases.starts[chosen].tolist(), phases.ends[chosen].tolist()
     return [Beat(start, end, 1) for start, end in zip(starts, ends, strict=True)]
@@ -111,7 +113,7 @@ def _as_beats(phases: Phases, which: range) -> list[Beat]:
 def _middle(numbers: FloatArray) -> tuple[float, float]:
     """Median, and the standard deviation that the median deviation suggests."""
     middle = median(numbers)
-    return middle, 1.4826 * median(np.abs(numbers - middle))
+    return middle, MAD_TO_DEVIATION * median(np.abs(numbers - middle))
 
 
 def _steadiest(distances: FloatArray, period: float, tolerance: float) -> tuple[int, int]:
@@ -122,11 +124,11 @@ def _steadiest(distances: FloatArray, period: float, tolerance: float) -> tuple[
     return int(change[2 * longest]), int(change[2 * longest + 1])
 
 
-def _pattern(phases: Phases, seed: range, period: float, tolerance: float) -> Pattern:
+def _pattern(phases: SignalPhases, seed: range, period: float, tolerance: float) -> BeatTemplate:
     chosen = slice(seed.start, seed.stop)
     length, length_spread = _middle(phases.ends[chosen] - phases.starts[chosen])
     level, level_spread = _middle(phases.levels[chosen])
-    return Pattern(
+    return BeatTemplate(
         period=period,
         tolerance=tolerance,
         length=length,
@@ -136,7 +138,7 @@ def _pattern(phases: Phases, seed: range, period: float, tolerance: float) -> Pa
     )
 
 
-def _trimmed(phases: Phases, seed: range, pattern: Pattern) -> range:
+def _trim_edges(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> range:
     """The seed without phases at its edges that only happen to be on time."""
     chosen = slice(seed.start, seed.stop)
     lengths = (phases.ends[chosen] - phases.starts[chosen]).tolist()
@@ -145,30 +147,32 @@ def _trimmed(phases: Phases, seed: range, pattern: Pattern) -> range:
     return range(alike[0], alike[-1] + 1) if len(alike) >= MIN_PHASES else seed
 
 
-def _all_belong(phases: Phases, pattern: Pattern) -> bool:
+def _all_belong(phases: SignalPhases, pattern: BeatTemplate) -> bool:
     """Whether no phase is missing or extra and nearly all are on time."""
     late = np.abs(np.diff(phases.starts) - pattern.period)
-    return bool(late.max() < pattern.period / 2 and np.mean(late > pattern.tolerance) <= FEW_LATE)
+    return bool(
+        late.max() < pattern.period / 2 and np.mean(late > pattern.tolerance) <= MAX_LATE_SHARE
+    )
 
 
-def _count(phases: Phases, seed: range, pattern: Pattern) -> list[Beat]:
-    """Continue the rhythm of the seed to both sides."""
+def _count(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> list[Beat]:
+    """Continue the period of the seed to both sides."""
     first, last = seed.start, seed.stop - 1
     inside = _as_beats(phases, seed)
     after = _follow(phases.starts[last:], phases.ends[last:], phases.levels[last:], pattern)
     before = _follow(
         -phases.ends[first::-1], -phases.starts[first::-1], phases.levels[first::-1], pattern
     )
-    beats = [*_mirrored(before, inside[0]), *inside[1:], *after]
+    beats = [*_mirror_beats(before, inside[0]), *inside[1:], *after]
     # The first one may lack its beginning: its end is on time, its start is not.
     late = abs(beats[1].start - beats[0].start - beats[1].periods * pattern.period)
     return beats[1:] if late > pattern.tolerance else beats
 
 
 def _follow(
-    starts: FloatArray, ends: FloatArray, levels: FloatArray, pattern: Pattern
+    starts: FloatArray, ends: FloatArray, levels: FloatArray, pattern: BeatTemplate
 ) -> list[Beat]:
-    """Continue a rhythm after its last phase, the first one given; one beat may be missed."""
+    """Continue a period after its last phase, the first one given; one beat may be missed."""
     beats: list[Beat] = []
     here = Beat(float(starts[0]), float(ends[0]), 0)
     known = zip(starts[1:].tolist(), ends[1:].tolist(), levels[1:].tolist(), strict=True)
@@ -184,7 +188,7 @@ def _follow(
     return beats
 
 
-def _mirrored(before: Sequence[Beat], first: Beat) -> list[Beat]:
+def _mirror_beats(before: Sequence[Beat], first: Beat) -> list[Beat]:
     """Beats found backwards in time, turned round, and the first beat after them."""
     turned = [*reversed(before), Beat(-first.end, -first.start, 0)]
     periods = [1, *(beat.periods for beat in reversed(before))]
@@ -198,3 +202,41 @@ def spread_of(beats: Sequence[Beat], seconds: float) -> float:
     distances = np.diff([beat.start for beat in beats])
     periods = np.array([beat.periods for beat in beats[1:]])
     return float(np.sqrt(np.mean((distances / periods - seconds) ** 2)))
+
+
+MAX_EVEN_VARIATION = 0.05  # variation of distances, below which all are a period
+ROUNDING_SAMPLES = 0.5  # of a sample: the most that rounding makes equal distances vary
+MAX_CYCLE = 4  # phases in a cycle
+MIN_CYCLES = 3  # cycles
+MAX_CYCLE_SPREAD = 0.3  # of the lengths of cycles, to that of distances; jitter adds up
+
+
+def whole_cycles(beats: Sequence[Beat], *, resolution: float) -> tuple[Beat, ...]:
+    """One beat for each cycle of phases, or the beats as they are if they have no cycle.
+
+    Args:
+        beats: the phases.
+        resolution: seconds to which their starts are known.
+    """
+    starts = np.array([beat.start for beat in beats])
+    distances = np.diff(starts)
+    # Four samples, four, five, and again: that is how a period is rounded, not a cycle.
+    even = max(MAX_EVEN_VARIATION * float(distances.mean()), ROUNDING_SAMPLES * resolution)
+    if any(beat.periods > 1 for beat in beats) or distances.std() <= even:
+        return tuple(beats)
+    for size in range(2, min(MAX_CYCLE, len(distances) // MIN_CYCLES) + 1):
+        cycles = starts[size:] - starts[:-size]
+        if cycles.std() <= MAX_CYCLE_SPREAD * distances.std():
+            return _join_cycles(beats, size, first=_after_longest(distances, size))
+    return tuple(beats)
+
+
+def _after_longest(distances: np.ndarray, size: int) -> int:
+    """The first phase of a cycle: the one that the longest pause comes before."""
+    before = [float(distances[place::size].mean()) for place in range(size)]
+    return (int(np.argmax(before)) + 1) % size
+
+
+def _join_cycles(beats: Sequence[Beat], size: int, *, first: int) -> tuple[Beat, ...]:
+    groups = [beats[place : place + size] for place in range(first, len(beats), size)]
+    return tuple(Beat(group[0].start, group[-1].end, 1) for group in groups)

@@ -15,35 +15,36 @@ import numpy as np
 
 from ioprism.model.signal import Signal
 from ioprism.periodicity.chance import probability
-from ioprism.periodicity.onsets.counting import Beat, count_beats, spread_of
-from ioprism.periodicity.onsets.cycles import whole_cycles
+from ioprism.periodicity.onsets.counting import Beat, count_beats, spread_of, whole_cycles
 from ioprism.periodicity.onsets.regularity import (
-    SURE_VARIATION,
+    MAX_CERTAIN_VARIATION,
     Chances,
-    Stretch,
+    RegularStretch,
     all_of_them,
     matching_share,
     most_regular,
 )
 from ioprism.periodicity.onsets.scales import distinct, find_scales
-from ioprism.periodicity.onsets.segments import Phases
+from ioprism.periodicity.onsets.segments import SignalPhases
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.spectral.spectrum import cosine_at
 
 FIRST_WEIGHT = 0.3  # at least, of the evidence sought at the finest scale
-COVERING = 0.3  # share of the time of the longest rhythm that another must hold to be as good
-SUGGESTIVE = math.log(0.2)  # of a scale that may tell the period of another's rhythm
-SIMILAR = 0.7  # ratio of the numbers of phases at two scales that show one rhythm
-CLEARLY_PURER = 0.05  # share of the phases
-BEYOND_DOUBT = math.log(1e-6)
-MOSTLY = 0.7  # share of the phases that are alike, and of the time, of a rhythm beyond doubt
-RISE = 0.1  # share of the highest sample around, at which a phase begins
-CLEAR = math.log(1e-3)  # rhythms less likely by chance than this are compared by how long they hold
+MIN_SPAN_RATIO = 0.3  # share of the time of the longest period that another must hold to be as good
+MAX_SUGGESTIVE_LOG_CHANCE = math.log(0.2)  # of a scale that may replace another
+MIN_COUNT_RATIO = 0.7  # ratio of the numbers of phases at two scales that show one period
+MIN_MATCH_GAIN = 0.05  # share of the phases
+NEGLIGIBLE_LOG_CHANCE = math.log(1e-6)
+MIN_CERTAIN_SHARE = 0.7  # share of the phases that match, and of the time, of a certain period
+START_LEVEL = 0.1  # share of the highest sample around, at which a phase begins
+MAX_CLEAR_LOG_CHANCE = math.log(
+    1e-3
+)  # periods less likely by chance than this are compared by how long they hold
 
 
 @dataclass(frozen=True, slots=True)
 class Train:
-    """The beats of a rhythm, how they were found, and the chance of their regularity."""
+    """The beats of a period, how they were found, and the chance of their regularity."""
 
     beats: tuple[Beat, ...]
     chances: Chances  # asking at several scales counted in
@@ -52,7 +53,7 @@ class Train:
     resolution: float  # seconds, of starts and ends
     among: int  # phases that were looked at
 
-    def weighted(self, weight: float) -> Train:
+    def at_weight(self, weight: float) -> Train:
         """The same, found by a question that is one of several."""
         return replace(self, chances=self.chances.at_price(-math.log(weight)))
 
@@ -73,18 +74,18 @@ class Train:
 
     @property
     def span(self) -> float:
-        """Seconds for which the rhythm holds."""
+        """Seconds for which the period holds."""
         return self.beats[-1].end - self.beats[0].start
 
 
 def find_period(signal: Signal) -> Period | None:
-    """Return the mean distance of phase starts, or None if there are no three phases."""
+    """Return the mean distance of phase starts, or None with fewer than three phases."""
     train = find_train(signal)
     return None if train is None else describe(signal, train)
 
 
-def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
-    """The beats of the rhythm that holds longest among those that chance hardly explains.
+def find_train(signal: Signal, *, finest: SignalPhases | None = None) -> Train | None:
+    """The beats of the period that holds longest among those that chance hardly explains.
 
     Args:
         signal: the signal.
@@ -95,40 +96,40 @@ def find_train(signal: Signal, *, finest: Phases | None = None) -> Train | None:
     if first is None:
         return None
     whole = _train(first.phases, most_regular(first.phases))
-    if _is_beyond_doubt(whole.weighted(FIRST_WEIGHT), signal):
-        return whole.weighted(FIRST_WEIGHT)
+    if _is_beyond_doubt(whole.at_weight(FIRST_WEIGHT), signal):
+        return whole.at_weight(FIRST_WEIGHT)
     every = distinct([first, *scales])
     others = (scale.phases for scale in every[1:])
     trains = [whole, *(_train(phases, most_regular(phases)) for phases in others)]
-    found = [train.weighted(scale.weight) for train, scale in zip(trains, every, strict=True)]
-    clear = [train for train in found if train.chances.least <= CLEAR]
+    trains = [train.at_weight(scale.weight) for train, scale in zip(trains, every, strict=True)]
+    clear = [train for train in trains if train.chances.least <= MAX_CLEAR_LOG_CHANCE]
     if not clear:
-        return _purest(min(found, key=lambda train: train.chances.least), found)
+        return _purest(min(trains, key=lambda train: train.chances.least), trains)
     longest = max(train.span for train in clear)
-    covering = [train for train in clear if train.span >= COVERING * longest]
-    return _purest(min(covering, key=lambda train: train.chances.least), found)
+    covering = [train for train in clear if train.span >= MIN_SPAN_RATIO * longest]
+    return _purest(min(covering, key=lambda train: train.chances.least), trains)
 
 
-def _purest(best: Train, found: Sequence[Train]) -> Train:
-    """The same rhythm at the scale whose phases are most alike.
+def _purest(best: Train, trains: Sequence[Train]) -> Train:
+    """The same period at the scale whose phases match best.
 
     A coarser scale may join a phase to the next one that comes too soon, a finer one may count
-    a stray request as a phase: the rhythm is seen at either, its period is that of the phases.
-    Where distances are fairly even, another scale is no better if they vary more at it.
+    a stray request as a phase: the period is seen at either, its period is that of the phases.
+    Where distances are fairly even, a scale at which they vary more is not better.
     """
     similar = [
         train
-        for train in found
-        if train.chances.least <= SUGGESTIVE
-        and SIMILAR <= len(train.beats) / len(best.beats) <= 1.0 / SIMILAR
-        and train.matching > best.matching + CLEARLY_PURER
-        and (train.variation <= best.variation or best.variation > SURE_VARIATION)
+        for train in trains
+        if train.chances.least <= MAX_SUGGESTIVE_LOG_CHANCE
+        and MIN_COUNT_RATIO <= len(train.beats) / len(best.beats) <= 1.0 / MIN_COUNT_RATIO
+        and train.matching > best.matching + MIN_MATCH_GAIN
+        and (train.variation <= best.variation or best.variation > MAX_CERTAIN_VARIATION)
     ]
     purest = max(similar, key=lambda train: train.matching, default=best)
     return replace(purest, chances=best.chances)
 
 
-def _sharpened(signal: Signal, train: Train) -> Train:
+def _sharpen_starts(signal: Signal, train: Train) -> Train:
     """The train with its starts as sharp as the samples are, where it was seen in coarser ones.
 
     Within a coarse sample to either side, a phase begins where the signal first rises above a
@@ -149,13 +150,13 @@ def _rise(signal: Signal, start: float, *, reach: int) -> float:
     around = signal.values[low : middle + 2 * reach]
     if not len(around) or not float(around.max()) > 0.0:
         return start
-    first = int(np.argmax(around >= RISE * float(around.max())))
+    first = int(np.argmax(around >= START_LEVEL * float(around.max())))
     return signal.start + signal.interval * (low + first)
 
 
 def describe(signal: Signal, train: Train) -> Period:
     """Say all about a train of beats."""
-    train = _sharpened(signal, train)
+    train = _sharpen_starts(signal, train)
     train = replace(train, beats=whole_cycles(train.beats, resolution=train.resolution))
     seconds, beats = train.seconds, train.beats
     spread = spread_of(beats, seconds)
@@ -164,7 +165,7 @@ def describe(signal: Signal, train: Train) -> Period:
         seconds=seconds,
         frequency=1.0 / seconds,
         confidence=max(0.0, 1.0 - spread / seconds),
-        false_alarm_probability=probability(train.chances.told),
+        false_alarm_probability=probability(train.chances.single_look),
         valid_ranges=((beats[0].start, beats[-1].end),),
         amplitude=amplitude,
         phase=phase,
@@ -179,17 +180,20 @@ def describe(signal: Signal, train: Train) -> Period:
 
 def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
     """Whether no other scale needs to be looked at."""
-    alike = train.matching >= MOSTLY or train.chances.told <= 2.0 * BEYOND_DOUBT
-    lasting = train.span >= MOSTLY * (signal.end - signal.start)
-    return train.chances.told <= BEYOND_DOUBT and alike and lasting
+    alike = (
+        train.matching >= MIN_CERTAIN_SHARE
+        or train.chances.single_look <= 2.0 * NEGLIGIBLE_LOG_CHANCE
+    )
+    lasting = train.span >= MIN_CERTAIN_SHARE * (signal.end - signal.start)
+    return train.chances.single_look <= NEGLIGIBLE_LOG_CHANCE and alike and lasting
 
 
-def train_of_all(phases: Phases) -> Train:
-    """All of these phases as one rhythm, at the price of the scale that is looked at first."""
-    return _train(phases, all_of_them(phases)).weighted(FIRST_WEIGHT)
+def train_of_all(phases: SignalPhases) -> Train:
+    """All of these phases as one period, at the price of the scale that is looked at first."""
+    return _train(phases, all_of_them(phases)).at_weight(FIRST_WEIGHT)
 
 
-def _train(phases: Phases, stretch: Stretch) -> Train:
+def _train(phases: SignalPhases, stretch: RegularStretch) -> Train:
     beats = count_beats(phases, first=stretch.first, last=stretch.last, missing=stretch.missing)
     return Train(
         tuple(beats),

@@ -13,20 +13,21 @@ from ioprism.model.signal import FloatArray, Signal
 
 IntArray = npt.NDArray[np.int64]
 
-HISTOGRAM_BINS = 256
+MIN_PHASES = 3  # two repetitions
+HISTOGRAM_BINS = 256  # of Otsu's method (1979), made for 8-bit images
 RESTING_BAND = 0.1  # of the distance between the two levels
 RESTING_SHARE = 0.2  # a signal with phases rests this much; noise has half of it in the band
-ACTIVE = 0.15  # a phase begins above this share of the way from idle to busy,
-HALF = 0.5  # is trimmed to where it first and last passes half of it,
-BUSY = 0.4  # has at least this mean level,
-STRAY = 0.3  # and at least this share of a typical phase's volume; others are stray requests,
-OF_A_SIZE = 0.1  # provided that half of the phases differ in length by no more than this
-NOTHING = 0.01  # share of the mean below which nothing happens
-SHORT_PAUSE = 0.2  # share of a typical pause below which it belongs to the phase
+START_LEVEL = 0.15  # a phase begins above this share of the way from idle to busy,
+TRIM_LEVEL = 0.5  # is trimmed to where it first and last passes half of it,
+MIN_MEAN_LEVEL = 0.4  # has at least this mean level,
+MIN_VOLUME_RATIO = 0.3  # to the volume of a typical phase; others are stray requests,
+MAX_LENGTH_SPREAD = 0.1  # provided that half of the phases differ in length by no more than this
+IDLE_LEVEL = 0.01  # share of the mean below which nothing happens
+MAX_INNER_PAUSE = 0.2  # share of a typical pause below which it belongs to the phase
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Phases:
+class SignalPhases:
     """Where phases begin and end, in seconds."""
 
     starts: FloatArray
@@ -40,7 +41,7 @@ class Phases:
         """From the end of each phase to the start of the next, in seconds."""
         return self.starts[1:] - self.ends[:-1]
 
-    def part(self, first: int, last: int) -> Phases:
+    def part(self, first: int, last: int) -> SignalPhases:
         """The phases from ``first`` to ``last``, both included."""
         chosen = slice(first, last + 1)
         return replace(
@@ -66,22 +67,22 @@ class Levels:
         return self.idle + share * (self.busy - self.idle)
 
 
-def find_phases(signal: Signal) -> Phases | None:
+def find_phases(signal: Signal) -> SignalPhases | None:
     """Split a signal into phases, or None if it does not switch between two levels."""
     values = signal.values
     levels = _two_levels(values)
     if levels is None or not _rests(values, levels):
         return None
-    volume = _cumulated(values)
-    active = _runs(values > levels.at(ACTIVE))
-    half = np.flatnonzero(values > levels.at(HALF))
+    volume = _running_sum(values)
+    active = _runs(values > levels.at(START_LEVEL))
+    half = np.flatnonzero(values > levels.at(TRIM_LEVEL))
     rough = _busy_phases(volume, levels, half, _close(active, shortest_gap=2))
     if len(rough[0]) == 0:
         return None
     shortest_gap = _shortest_real_gap(values, volume, *rough)
     closed = _close(active, shortest_gap=shortest_gap)
     starts, ends = _busy_phases(volume, levels, half, closed)
-    return Phases(
+    return SignalPhases(
         _seconds(signal, starts),
         _seconds(signal, ends),
         _means(volume, starts, ends),
@@ -90,29 +91,31 @@ def find_phases(signal: Signal) -> Phases | None:
     )
 
 
-def busy_runs(signal: Signal, *, above: float = NOTHING) -> tuple[IntArray, IntArray]:
+def busy_runs(signal: Signal, *, above: float = IDLE_LEVEL) -> tuple[IntArray, IntArray]:
     """First and past-the-last samples of the stretches above a share of the mean.
 
-    There are none in a signal below zero, which a filter leaves: its ripples are no I/O.
+    A signal below zero, which a filter leaves, has none: its ripples are not I/O.
     """
     if float(signal.values.min()) < 0.0:
         return _runs(np.zeros(len(signal.values), dtype=bool))
     return _runs(signal.values > above * float(np.abs(signal.values).mean()))
 
 
-def join_runs(signal: Signal, runs: tuple[IntArray, IntArray], *, shortest_gap: float) -> Phases:
+def join_runs(
+    signal: Signal, runs: tuple[IntArray, IntArray], *, shortest_gap: float
+) -> SignalPhases:
     """Busy stretches as phases; those no further apart than a gap (samples) are one."""
     starts, ends = _close(runs, shortest_gap=shortest_gap)
-    return Phases(
+    return SignalPhases(
         _seconds(signal, starts),
         _seconds(signal, ends),
-        _means(_cumulated(signal.values), starts, ends),
+        _means(_running_sum(signal.values), starts, ends),
         shortest_gap * signal.interval,
         signal.interval,
     )
 
 
-def find_pauses(signal: Signal) -> Phases | None:
+def find_pauses(signal: Signal) -> SignalPhases | None:
     """Split a signal where it does nothing at all, or None if it never or mostly does."""
     runs = busy_runs(signal)
     if len(runs[0]) < 2:
@@ -120,13 +123,13 @@ def find_pauses(signal: Signal) -> Phases | None:
     pauses = runs[0][1:] - runs[1][:-1]
     ascending = np.sort(pauses)
     half = ascending[np.searchsorted(np.cumsum(ascending), pauses.sum() / 2)]
-    found = join_runs(signal, runs, shortest_gap=SHORT_PAUSE * float(half))
-    if 2.0 * float((found.ends - found.starts).sum()) < signal.end - signal.start:
+    phases = join_runs(signal, runs, shortest_gap=MAX_INNER_PAUSE * float(half))
+    if 2.0 * float((phases.ends - phases.starts).sum()) < signal.end - signal.start:
         return None
-    return replace(found, shortest_gap=0.0)
+    return replace(phases, shortest_gap=0.0)
 
 
-def without_strays(phases: Phases) -> Phases:
+def without_strays(phases: SignalPhases) -> SignalPhases:
     """The phases without those much smaller than the ones that hold half of all bytes."""
     kept = _are_of_size(phases.levels * (phases.ends - phases.starts))
     return replace(
@@ -139,7 +142,9 @@ def _are_of_size(volumes: FloatArray) -> npt.NDArray[np.bool_]:
     ascending = np.sort(volumes)
     half = int(np.searchsorted(np.cumsum(ascending), volumes.sum() / 2))
     typical = float(ascending[min(half, len(ascending) - 1)])
-    least = STRAY * typical if typical > 0.0 else -math.inf  # no size below zero is a stray one
+    least = (
+        MIN_VOLUME_RATIO * typical if typical > 0.0 else -math.inf
+    )  # no size below zero is a stray one
     return np.asarray(volumes >= least)
 
 
@@ -184,7 +189,7 @@ def _close(runs: tuple[IntArray, IntArray], *, shortest_gap: float) -> tuple[Int
     return starts[np.append(True, kept)], ends[np.append(kept, True)]
 
 
-def _cumulated(values: FloatArray) -> FloatArray:
+def _running_sum(values: FloatArray) -> FloatArray:
     return np.concatenate(([0.0], np.cumsum(values)))
 
 
@@ -197,7 +202,7 @@ def _busy_phases(
     volume: FloatArray, levels: Levels, above: IntArray, runs: tuple[IntArray, IntArray]
 ) -> tuple[IntArray, IntArray]:
     starts, ends = runs
-    busy = _means(volume, starts, ends) > levels.at(BUSY)
+    busy = _means(volume, starts, ends) > levels.at(MIN_MEAN_LEVEL)
     first = np.searchsorted(above, starts[busy])
     last = np.searchsorted(above, ends[busy]) - 1
     passes = first <= last
@@ -213,7 +218,7 @@ def _without_strays(
     kept = _are_of_size(_means(volume, starts, ends) * (ends - starts))
     lengths = (ends - starts)[kept]
     middle = median(lengths)
-    if median(np.abs(lengths - middle)) > OF_A_SIZE * middle:
+    if median(np.abs(lengths - middle)) > MAX_LENGTH_SPREAD * middle:
         return starts, ends
     return starts[kept], ends[kept]
 

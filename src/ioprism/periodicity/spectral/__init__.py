@@ -1,1 +1,1 @@
-"""Rhythms as lines in a spectrum, and what to do with spectra."""
+"""Periods as lines in a spectrum, and what to do with spectra."""

@@ -17,8 +17,8 @@ from ioprism.periodicity.spectral import harmonic
 from ioprism.periodicity.spectral.spectrum import periodogram
 
 MIN_REPETITIONS = 2
-NEARLY_AS_HIGH = 0.8  # a peak at a fraction of the lag that is as high shows the real period
-LOOK_AROUND = 0.1  # of the lag
+MIN_HEIGHT_RATIO = 0.8  # a peak at a fraction of the lag that is as high shows the real period
+PEAK_RANGE = 0.1  # of the lag
 
 
 def find_period(signal: Signal) -> Period | None:
@@ -34,11 +34,11 @@ def find_period(signal: Signal) -> Period | None:
     seconds = signal.interval * float(np.mean(peaks / np.arange(1, len(peaks) + 1)))
     peak = replace(harmonic.at_frequency(spectrum, 1.0 / seconds), frequency=1.0 / seconds)
     confidence = float(np.clip(correlation[lag], 0.0, 1.0))
-    found = harmonic.describe(
+    period = harmonic.describe(
         signal, spectrum, peak, method="autocorrelation", confidence=confidence
     )
     distances = np.diff(peaks, prepend=0.0) * signal.interval
-    return replace(found, spread=float(distances.std())) if len(peaks) > 1 else found
+    return replace(period, spread=float(distances.std())) if len(peaks) > 1 else period
 
 
 def autocorrelation(signal: Signal) -> FloatArray:
@@ -65,8 +65,8 @@ def _highest(correlation: FloatArray) -> int:
 def _fundamental(correlation: FloatArray, lag: int) -> int:
     best = lag
     for divisor in range(2, max(2, lag // 4)):
-        near = _peak_near(correlation, lag / divisor, reach=LOOK_AROUND * lag / divisor)
-        if near is not None and correlation[near] >= NEARLY_AS_HIGH * correlation[lag]:
+        near = _peak_near(correlation, lag / divisor, reach=PEAK_RANGE * lag / divisor)
+        if near is not None and correlation[near] >= MIN_HEIGHT_RATIO * correlation[lag]:
             best = near
     return best
 
@@ -76,7 +76,7 @@ def _multiples(correlation: FloatArray, lag: int) -> FloatArray:
     peaks = [_between_samples(correlation, lag)]
     for multiple in range(2, len(correlation) // lag + 1):
         expected = peaks[-1] * multiple / (multiple - 1)
-        near = _peak_near(correlation, expected, reach=LOOK_AROUND * lag)
+        near = _peak_near(correlation, expected, reach=PEAK_RANGE * lag)
         if near is None or correlation[near] < correlation[lag] / 2:
             break
         peaks.append(_between_samples(correlation, near))

@@ -10,20 +10,20 @@ import numpy as np
 from ioprism.errors import UsageError
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.describe import components, peaks, synthesise
-from ioprism.periodicity.results import Component, Fit
+from ioprism.periodicity.results import Component, WaveFit
 
-FITTED = 10  # waves, where no number is asked for
-MOST_WORK = 2**28  # samples times the square of the waves: 40 s of one core
-STEPS = 40
-LOWEST = 0.75  # bins; a slower wave is a trend, and cancels the mean
+DEFAULT_WAVES = 10  # waves, where no number is asked for
+MAX_WORK = 2**28  # samples times the square of the waves: 40 s of one core
+MAX_STEPS = 40
+MIN_CYCLES = 0.75  # bins; a slower wave is a trend, and cancels the mean
 RIDGE = 1e-9  # of the samples: as little as rounding needs
 STRONGER_RIDGE = 10.0
-ENOUGH = 1e-6  # relative gain of a step below which it is the last
-REACH = 1.0  # bins a frequency may move
-APART = 0.75  # bins that two frequencies keep apart: closer waves cancel each other
+MIN_GAIN = 1e-6  # relative gain of a step below which it is the last
+MAX_SHIFT = 1.0  # bins a frequency may move
+MIN_SEPARATION = 0.75  # bins that two frequencies keep apart: closer waves cancel each other
 
 
-def fit(signal: Signal, *, count: int) -> Fit:
+def fit_waves(signal: Signal, *, count: int) -> WaveFit:
     """Fit frequencies, amplitudes and phases, starting from the strongest of the spectrum.
 
     A frequency stays within one bin of where it starts and apart from the others, no amplitude
@@ -35,10 +35,10 @@ def fit(signal: Signal, *, count: int) -> Fit:
         count: how many cosine waves, the mean besides.
 
     Raises:
-        UsageError: so many waves would take minutes, and gigabytes.
+        UsageError: that number of waves would take minutes, and gigabytes.
     """
     samples = len(signal.values)
-    most = max(FITTED, math.isqrt(MOST_WORK // samples))
+    most = max(DEFAULT_WAVES, math.isqrt(MAX_WORK // samples))
     if min(count, samples // 2) > most:
         raise UsageError(
             f"{count} waves are too many to fit to {samples} samples.\n"
@@ -47,12 +47,12 @@ def fit(signal: Signal, *, count: int) -> Fit:
     strongest = components(signal, count=count)
     before = mean_square_error(signal, strongest)
     tried = [
-        _fitted(signal, [wave.frequency for wave in start if wave.frequency > 0.0])
+        _fit_frequencies(signal, [wave.frequency for wave in start if wave.frequency > 0.0])
         for start in (peaks(signal, count=count), strongest)
     ]
     best = min(tried, key=lambda waves: mean_square_error(signal, waves))
     after = mean_square_error(signal, best)
-    return Fit(best, before, after) if after < before else Fit(strongest, before, before)
+    return WaveFit(best, before, after) if after < before else WaveFit(strongest, before, before)
 
 
 def mean_square_error(signal: Signal, waves: Sequence[Component]) -> float:
@@ -64,7 +64,7 @@ def _centres(signal: Signal) -> FloatArray:
     return signal.times + signal.interval / 2
 
 
-def _fitted(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ...]:
+def _fit_frequencies(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ...]:
     """Gauss-Newton with Levenberg's damping; amplitudes follow from frequencies linearly."""
     # In units of the signal's length, so that all unknowns are of one size.
     span = signal.end - signal.start
@@ -73,7 +73,7 @@ def _fitted(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ..
     low, high = _bounds(start)
     now, damping = start, 1e-3
     weights, error = _linear(signal.values, times, now)
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         try:
             step = _step(signal.values, times, now, weights, damping)
         except np.linalg.LinAlgError:  # more waves than samples can tell apart
@@ -87,7 +87,7 @@ def _fitted(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ..
             continue
         gain = (error - trial_error) / error
         now, weights, error, damping = trial, trial_weights, trial_error, damping / 10.0
-        if gain < ENOUGH:
+        if gain < MIN_GAIN:
             break
     return _as_components(now / span, weights, signal.start)
 
@@ -95,11 +95,11 @@ def _fitted(signal: Signal, frequencies: Sequence[float]) -> tuple[Component, ..
 def _bounds(start: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Between which frequencies (bins) each one may move without coming close to another."""
     order = np.argsort(start)
-    room = np.maximum(0.0, (np.diff(start[order]) - APART) / 2)
-    below, above = np.full(len(start), REACH), np.full(len(start), REACH)
-    below[order[1:]] = np.minimum(REACH, room)
-    above[order[:-1]] = np.minimum(REACH, room)
-    return np.maximum(start - below, np.minimum(start, LOWEST)), start + above
+    room = np.maximum(0.0, (np.diff(start[order]) - MIN_SEPARATION) / 2)
+    below, above = np.full(len(start), MAX_SHIFT), np.full(len(start), MAX_SHIFT)
+    below[order[1:]] = np.minimum(MAX_SHIFT, room)
+    above[order[:-1]] = np.minimum(MAX_SHIFT, room)
+    return np.maximum(start - below, np.minimum(start, MIN_CYCLES)), start + above
 
 
 def _design(times: FloatArray, cycles: FloatArray) -> FloatArray:

@@ -17,15 +17,20 @@ from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.chance import CERTAIN, log_sum_of_evidence, probability
 from ioprism.periodicity.results import Period
-from ioprism.periodicity.spectral.ranges import Ranges, valid_ranges
-from ioprism.periodicity.spectral.spectrum import Periodogram, cosine_at, periodogram
+from ioprism.periodicity.spectral.spectrum import (
+    Periodogram,
+    Ranges,
+    cosine_at,
+    periodogram,
+    valid_ranges,
+)
 
-MIN_REPETITIONS = 2.5  # periods in the signal; fewer are no evidence of a repetition
+MIN_REPETITIONS = 2.5  # periods in the signal; fewer do not show a repetition
 HARMONICS = (1, 2, 3, 4, 6, 8)
 SAMPLES_PER_PERIOD = 2.5  # at least; a heat map may have three bins a period
-MOST_DIVISOR = 40
-PRESENT = 8.0  # evidence of a line of its own: 1 % chance in any of the fractions tried
-NEARLY_MOST = 0.9
+MAX_DIVISOR = 40
+MIN_LINE_EVIDENCE = 8.0  # evidence of a separate line: 1 % chance in any of the fractions tried
+MIN_SHARE_RATIO = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +96,27 @@ def strongest(spectrum: Periodogram) -> Peak | None:
         return None
     clearest = _clearest(spectrum, first, last)
     highest = first + int(np.argmax(spectrum.power[first:last]))
-    found = [clearest, at_frequency(spectrum, highest * spectrum.step)]
-    found += [
+    peaks = [clearest, at_frequency(spectrum, highest * spectrum.step)]
+    peaks += [
         at_frequency(spectrum, clearest.frequency / divisor)
-        for divisor in range(2, MOST_DIVISOR + 1)
+        for divisor in range(2, MAX_DIVISOR + 1)
         if clearest.frequency / divisor >= first * spectrum.step
     ]
     enough = -math.log(100.0 * trials(spectrum))
-    clear = [peak for peak in found if peak.log_chance <= enough]
+    clear = [peak for peak in peaks if peak.log_chance <= enough]
     if not clear:
-        return min(found, key=lambda peak: peak.log_chance)
+        return min(peaks, key=lambda peak: peak.log_chance)
     return _fundamental(spectrum, clear)
 
 
 def _fundamental(spectrum: Periodogram, clear: list[Peak]) -> Peak:
     """The lowest of the frequencies that explain most: their multiples explain as much.
 
-    A fraction of the fundamental explains it too, but has no line of its own.
+    A fraction of the fundamental explains it too, but has no separate line.
     """
-    present = [peak for peak in clear if spectrum.evidence_at(peak.frequency) >= PRESENT] or clear
+    present = [
+        peak for peak in clear if spectrum.evidence_at(peak.frequency) >= MIN_LINE_EVIDENCE
+    ] or clear
     highest = max(HARMONICS) * max(peak.frequency for peak in present)
     shares = [
         spectrum.share(peak.frequency, harmonics=round(highest / peak.frequency))
@@ -118,7 +125,7 @@ def _fundamental(spectrum: Periodogram, clear: list[Peak]) -> Peak:
     most = [
         peak
         for peak, share in zip(present, shares, strict=True)
-        if share >= NEARLY_MOST * max(shares)
+        if share >= MIN_SHARE_RATIO * max(shares)
     ]
     return min(most, key=lambda peak: peak.frequency)
 

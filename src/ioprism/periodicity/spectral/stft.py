@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.model.signal import FloatArray, Signal
-from ioprism.periodicity.onsets.scales import averaged
+from ioprism.periodicity.onsets.scales import average_blocks
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.spectral import harmonic
-from ioprism.periodicity.spectral.ranges import Ranges
-from ioprism.periodicity.spectral.spectrum import periodogram
+from ioprism.periodicity.spectral.spectrum import Ranges, periodogram
 from ioprism.periodicity.spectral.wavelet import Scalogram
 
 PERIODS_PER_WINDOW = 4
-WINDOWS_PER_STEP = 4  # overlap: each instant lies in this many windows
+WINDOWS_PER_STEP = 4  # overlap: each instant is in this many windows
 MIN_WINDOW = 16  # samples
 PADDING = 4
 WINDOW_SAMPLES = 512  # at most in a window of a picture
@@ -48,15 +47,15 @@ def find_period(signal: Signal) -> Period | None:
         return None
     frequencies = np.array([moment.frequency for moment in agreeing])
     evidence = harmonic.at_frequency(spectrum, whole.frequency)
-    found = harmonic.describe(
+    period = harmonic.describe(
         signal, spectrum, evidence, method="stft", confidence=len(agreeing) / len(moments)
     )
-    ranges = _covered(agreeing)
+    ranges = _merge_ranges(agreeing)
     return replace(
-        found,
+        period,
         spread=float((1.0 / frequencies).std()),
         valid_ranges=ranges,
-        repetitions=int(sum(end - start for start, end in ranges) / found.seconds + 1e-9),
+        repetitions=int(sum(end - start for start, end in ranges) / period.seconds + 1e-9),
     )
 
 
@@ -93,7 +92,7 @@ def spectrogram(signal: Signal, *, window: float) -> Scalogram:
         window: length of a window, in seconds.
     """
     wanted = max(1, round(window / signal.interval / WINDOW_SAMPLES))
-    values = averaged(signal, min(wanted, max(1, len(signal.values) // MIN_WINDOW)))
+    values = average_blocks(signal, min(wanted, max(1, len(signal.values) // MIN_WINDOW)))
     samples = min(len(values.values), max(MIN_WINDOW, round(window / values.interval)))
     step = max(1, (len(values.values) - samples) // COLUMNS)
     pieces = np.lib.stride_tricks.sliding_window_view(values.values, samples)[::step]
@@ -121,7 +120,7 @@ def _agrees(moment: Moment, frequency: float) -> bool:
     return moment.frequency > 0.0 and abs(moment.frequency - frequency) <= resolution
 
 
-def _covered(moments: Sequence[Moment]) -> Ranges:
+def _merge_ranges(moments: Sequence[Moment]) -> Ranges:
     ranges: list[tuple[float, float]] = []
     for moment in moments:
         if ranges and moment.start <= ranges[-1][1]:

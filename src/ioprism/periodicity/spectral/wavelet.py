@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,19 @@ import numpy.typing as npt
 from ioprism.errors import MissingPackageError, UsageError
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.results import Period
-from ioprism.periodicity.spectral import harmonic
-from ioprism.periodicity.spectral.spectrum import periodogram
+from ioprism.periodicity.spectral import dft, harmonic
+from ioprism.periodicity.spectral.spectrum import (
+    Ranges,
+    cosine_at,
+    periodogram,
+    power_spectrum,
+    refine,
+    sliding_correlation,
+    valid_ranges,
+)
 
 HAAR = ("haar", "db1")
-MORLET = 6.0  # radians per scale: the usual compromise between time and frequency
+MORLET = 6.0  # radians per scale (Torrence and Compo, 1998)
 SCALES_PER_OCTAVE = 6
 COLUMNS = 1024  # instants of a scalogram, enough for any screen
 SAMPLES_PER_PERIOD = 8  # of the approximation at the chosen level
@@ -57,7 +65,7 @@ def approximate(signal: Signal, *, wavelet: str = "haar", level: int) -> Signal:
     """The approximation of a level alone, upsampled to the length of the signal.
 
     Raises:
-        UsageError: there is no such wavelet, or the level is too high for the signal.
+        UsageError: the wavelet is unknown, or the level is too high for the signal.
         MissingPackageError: a wavelet other than Haar needs PyWavelets.
     """
     _check_level(signal, level)
@@ -131,7 +139,7 @@ def _other(wavelet: str) -> Any:  # noqa: ANN401 - PyWavelets has no types
             needed_by=f"the wavelet {wavelet}", package="PyWavelets", install="'ioprism[wavelets]'"
         ) from error
     if wavelet not in pywt.wavelist(kind="discrete"):
-        raise UsageError(f"there is no discrete wavelet {wavelet!r}.\nHint: haar, db4, sym5, …")
+        raise UsageError(f"unknown discrete wavelet {wavelet!r}.\nHint: haar, db4, sym5, …")
 
     def smoother(values: FloatArray, level: int) -> FloatArray:
         coarse = values
@@ -144,3 +152,73 @@ def _other(wavelet: str) -> Any:  # noqa: ANN401 - PyWavelets has no types
         return np.asarray(coarse, dtype=np.float64)
 
     return smoother
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hybrid:
+    """The dominant frequency of an approximation, and where it holds."""
+
+    level: int
+    approximation: Signal
+    frequency: float  # Hz
+    confidence: float
+    amplitude: float
+    phase: float  # radians
+    valid_ranges: Ranges
+
+    def correlation(self) -> FloatArray:
+        """Of cosine and approximation, for each window of one period."""
+        return sliding_correlation(self.approximation, frequency=self.frequency, phase=self.phase)
+
+
+def find_hybrid_period(
+    signal: Signal, *, wavelet: str = "haar", level: int | None = None
+) -> Period | None:
+    """Return the dominant frequency of the approximation, or None if there is none."""
+    hybrid = analyse_hybrid(signal, wavelet=wavelet, level=level)
+    spectrum = periodogram(signal)
+    if hybrid is None or spectrum is None:
+        return None
+    peak = replace(harmonic.at_frequency(spectrum, hybrid.frequency), frequency=hybrid.frequency)
+    return harmonic.describe(
+        signal,
+        spectrum,
+        peak,
+        method="hybrid",
+        confidence=hybrid.confidence,
+        ranges=hybrid.valid_ranges,
+    )
+
+
+def analyse_hybrid(
+    signal: Signal, *, wavelet: str = "haar", level: int | None = None
+) -> Hybrid | None:
+    """Smooth, transform and slide, as in the paper.
+
+    Args:
+        signal: the signal.
+        wavelet: the mother wavelet.
+        level: of the decomposition; None for the smoothest that keeps eight samples per
+            period of the strongest frequency.
+    """
+    if level is None:
+        level = _chosen_level(signal)
+    smooth = approximate(signal, wavelet=wavelet, level=level)
+    chosen = dft.fundamental(smooth, dft.dominant(dft.candidates(smooth)))
+    span = signal.end - signal.start
+    if chosen is None or round(chosen.frequency * span) < dft.FIRST_REPEATING:
+        return None
+    transform = np.fft.rfft(smooth.values - float(smooth.values.mean()))
+    frequency = refine(transform, round(chosen.frequency * span)) / span
+    amplitude, phase = cosine_at(smooth, frequency)
+    ranges = valid_ranges(smooth, frequency=frequency, phase=phase)
+    return Hybrid(level, smooth, frequency, chosen.confidence, amplitude, phase, ranges)
+
+
+def _chosen_level(signal: Signal) -> int:
+    frequencies, shares = power_spectrum(signal)
+    repeating = shares[dft.FIRST_REPEATING - 1 :]
+    if not repeating.any():
+        return 0
+    strongest = float(frequencies[dft.FIRST_REPEATING - 1 + int(np.argmax(repeating))])
+    return choose_level(signal, frequency=strongest)

@@ -55,7 +55,7 @@ CATALOGUE = {
 }
 _MODULES = {
     "report": "ioprism.reports.figures.job_figures",
-    "period": "ioprism.reports.figures.rhythm_figures",
+    "period": "ioprism.reports.figures.period_figures",
     "servers report": "ioprism.servers.figures",
     "write-time evaluate": "ioprism.write_time.figures",
 }

@@ -12,20 +12,20 @@ from ioprism.model.signal import FloatArray, Signal, StepFunction
 from ioprism.model.trace import Trace
 from ioprism.periodicity.describe import components
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.onsets.scales import averaged
-from ioprism.periodicity.results import Period, Rhythm
+from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings
+from ioprism.periodicity.onsets.scales import average_blocks
+from ioprism.periodicity.results import Period, Periodicity
 from ioprism.periodicity.sampling import sample
-from ioprism.periodicity.spectral import hybrid
-from ioprism.periodicity.spectral.fit import fit
+from ioprism.periodicity.spectral.fit import fit_waves
 from ioprism.periodicity.spectral.spectrum import power_spectrum
 from ioprism.periodicity.spectral.stft import spectrogram
 from ioprism.periodicity.spectral.wavelet import (
     Scalogram,
+    analyse_hybrid,
     approximate,
     highest_level,
     scalogram,
 )
-from ioprism.periodicity.steps import JobRhythm, RhythmSettings
 from ioprism.reports.to_html.page import asset, short
 from ioprism.reports.to_html.page import page as frame
 
@@ -33,15 +33,15 @@ COUNTS = (2, 3, 5, 10)  # waves in a sum, as in the paper's figures
 FITTED_SAMPLES = 2048  # for the page; more would take seconds
 LEVELS = 5  # of the wavelet transform that are drawn
 LEVEL_POINTS = 2048
-POINTS = 8192  # of a curve; more than a wide screen shows at once
+POINTS = 8192  # of a curve; more than a wide screen shows
 LINES = 4096  # of a spectrum
-MOST_PHASES = 2000  # more cannot be told apart
+MOST_PHASES = 2000  # more cannot be distinguished
 WINDOW = 4.0  # periods in a window of the spectrogram
 FAIR_SHARE = 0.1  # of the strongest period's power
 OCTAVES = 2.0  # around the answer
 
 
-def page(job: JobRhythm, trace: Trace, settings: RhythmSettings) -> str:
+def page(job: JobPeriodicity, trace: Trace, settings: PeriodSettings) -> str:
     """Return the page."""
     return frame(
         title="The period of a job's I/O",
@@ -52,29 +52,31 @@ def page(job: JobRhythm, trace: Trace, settings: RhythmSettings) -> str:
     )
 
 
-def _data(job: JobRhythm, trace: Trace, settings: RhythmSettings) -> dict[str, Any]:
-    rhythm = job.whole
-    signal = rhythm.signal
+def _data(job: JobPeriodicity, trace: Trace, settings: PeriodSettings) -> dict[str, Any]:
+    periodicity = job.whole
+    signal = periodicity.signal
     return {
         "source": [path.name for path in trace.paths],
         "warnings": list(trace.completeness.warnings),
-        "verdict": rhythm.summary(),
-        "direction": rhythm.direction,
+        "verdict": periodicity.summary(),
+        "direction": periodicity.direction,
         "signal": curve(signal),
-        "period": None if rhythm.period is None else rhythm.period.to_dict(),
-        "candidates": [asdict(candidate) for candidate in rhythm.candidates],
+        "period": None if periodicity.period is None else periodicity.period.to_dict(),
+        "candidates": [asdict(candidate) for candidate in periodicity.candidates],
         "sums": _sums(signal, settings.components),
-        "fit": _fit(rhythm),
-        "burst": None if rhythm.burst is None else asdict(rhythm.burst),
-        "next": None if rhythm.next_phase is None else asdict(rhythm.next_phase),
-        "rhythms": [one.to_dict() for one in rhythm.rhythms],
-        "phases": [] if rhythm.period is None else list(rhythm.period.phases[:MOST_PHASES]),
+        "fit": _fit(periodicity),
+        "burst": None if periodicity.burst is None else asdict(periodicity.burst),
+        "next": None if periodicity.next_phase is None else asdict(periodicity.next_phase),
+        "rhythms": [one.to_dict() for one in periodicity.periods],
+        "phases": []
+        if periodicity.period is None
+        else list(periodicity.period.phases[:MOST_PHASES]),
         "spectrum": spectrum(signal),
-        "scalogram": picture_of_periods(scalogram(signal), signal, rhythm.period),
+        "scalogram": picture_of_periods(scalogram(signal), signal, periodicity.period),
         "spectrogram": picture_of_periods(
-            _spectrogram(signal, rhythm.period), signal, rhythm.period
+            _spectrogram(signal, periodicity.period), signal, periodicity.period
         ),
-        "levels": _levels(signal, settings.options, rhythm.period),
+        "levels": _levels(signal, settings.options, periodicity.period),
         "hybrid": _hybrid(signal, settings.options),
         "asynchronous": [
             {**one.to_dict(), "b": _steps(one.required), "t": _steps(one.measured)}
@@ -84,7 +86,7 @@ def _data(job: JobRhythm, trace: Trace, settings: RhythmSettings) -> dict[str, A
 
 
 def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
-    """The strongest waves of the spectrum, as many as the paper draws, and as many as asked for."""
+    """The strongest waves of the spectrum: the counts of the paper, and the one asked for."""
     counts = sorted({*COUNTS, asked} - {0})
     return [
         {"count": count, "waves": [asdict(wave) for wave in components(signal, count=count)]}
@@ -92,14 +94,16 @@ def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
     ]
 
 
-def _fit(rhythm: Rhythm) -> dict[str, Any]:
+def _fit(periodicity: Periodicity) -> dict[str, Any]:
     """The fitted waves; where none were asked for, ten are fitted to a coarser signal."""
-    block = -(-len(rhythm.signal.values) // FITTED_SAMPLES)
-    waves = rhythm.fit or fit(averaged(rhythm.signal, block), count=COUNTS[-1])
+    block = -(-len(periodicity.signal.values) // FITTED_SAMPLES)
+    fitted = periodicity.fit or fit_waves(
+        average_blocks(periodicity.signal, block), count=COUNTS[-1]
+    )
     return {
-        "before": short(waves.mse_before),
-        "after": short(waves.mse_after),
-        "waves": [asdict(wave) for wave in waves.components],
+        "before": short(fitted.mse_before),
+        "after": short(fitted.mse_after),
+        "waves": [asdict(wave) for wave in fitted.components],
     }
 
 
@@ -206,7 +210,7 @@ def _as_bytes(power: FloatArray) -> str:
 
 
 def _hybrid(signal: Signal, options: Options) -> dict[str, Any] | None:
-    detected = hybrid.analyse(signal, wavelet=options.wavelet, level=options.level)
+    detected = analyse_hybrid(signal, wavelet=options.wavelet, level=options.level)
     if detected is None:
         return None
     correlation = Signal(signal.start, signal.interval, detected.correlation())

@@ -15,7 +15,7 @@ from ioprism.model.quantities import label, quantity
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import Finding
-from ioprism.periodicity.results import Rhythm
+from ioprism.periodicity.results import Periodicity
 from ioprism.periodicity.spectral.wavelet import scalogram
 from ioprism.phase_detection.find import Phases
 from ioprism.report_steps import Document
@@ -76,7 +76,7 @@ def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
         "stripes": stripes(trace, shown),
         "findings": _findings(document),
         "phases": _phases(document.phases),
-        "rhythm": _rhythm(document.rhythm),
+        "rhythm": _periodicity(document.periodicity),
         "tables": [sheet.to_dict() for sheet in sheets(document)],
         "timeline": about(shown) if explore else embedded(shown),
         "time": [min(0.0, shown.start), max(shown.end, trace.job.runtime or 0.0)],
@@ -247,7 +247,7 @@ def _phases(phases: Phases | None) -> dict[str, Any]:
     return dict(layers)
 
 
-def _rhythm(period: Rhythm | None) -> dict[str, Any] | None:
+def _periodicity(period: Periodicity | None) -> dict[str, Any] | None:
     if period is None:
         return None
     signal = period.signal

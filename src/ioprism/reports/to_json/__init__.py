@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from ioprism.model.pseudonyms import chosen_pseudonyms
 from ioprism.model.trace import Completeness
 from ioprism.text import name_of
 from ioprism.version import __version__
@@ -61,7 +62,11 @@ def between(before: Source, after: Source) -> dict[str, Any]:
 
 
 def _source(paths: Iterable[Path], format_name: str, warnings: Iterable[str]) -> dict[str, Any]:
-    return {"paths": [*map(name_of, paths)], "format": format_name, "warnings": [*warnings]}
+    given, said, names = list(paths), list(warnings), chosen_pseudonyms()
+    if names is not None:
+        said = [names.text(message, given) for message in said]
+        given = [names.source(path) for path in given]
+    return {"paths": [*map(name_of, given)], "format": format_name, "warnings": said}
 
 
 def plain_document(body: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ def body(document: Document) -> dict[str, Any]:
         "not_checked": [{"code": n.code, "needs": n.needs} for n in document.not_checked],
         "phases": None if document.phases is None else document.phases.to_dict(),
         "bottlenecks": None if document.bottlenecks is None else document.bottlenecks.to_dict(),
-        "period": None if document.rhythm is None else document.rhythm.to_dict(),
+        "period": None if document.periodicity is None else document.periodicity.to_dict(),
         "timeline": {
             "start": shown.start,
             "end": shown.end,

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.text import Text
 
+from ioprism.characteristics.details import CommonSize, Details, FileGroup, MpiTime
 from ioprism.characteristics.totals import Amount, Characteristics, Comparison, Relation, SizeCount
 from ioprism.model.layers import TITLES
 from ioprism.model.trace import Job
 from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 
 BAR = 24
@@ -45,6 +47,63 @@ def show(characteristics: Characteristics, console: Console) -> None:
         if any(size.count for size in sizes):
             heading(console, f"Sizes of {direction} requests")
             table(console, ("", "requests", "share", ""), _size_rows(sizes))
+    _show_details(characteristics.details, console)
+
+
+def _show_details(details: Details, console: Console) -> None:
+    """What is behind the totals."""
+    sizes = [("Most common request sizes", details.common_sizes), ("Strides", details.strides)]
+    for title, common in sizes:
+        if common:
+            heading(console, title)
+            table(console, ("", "bytes", "requests"), [_size_row(one) for one in common])
+    groups = [("By type of file", details.file_types), ("By mount", details.mounts)]
+    for title, listed in groups:
+        if listed:
+            heading(console, title)
+            table(
+                console,
+                ("", "files", "calls", "read", "written", "time"),
+                [_group_row(one) for one in listed],
+            )
+    if details.performance:
+        heading(console, "Performance as Darshan estimates it (by the slowest rank)")
+        rows = [
+            (one.layer, format_bytes(one.bytes), format_seconds(one.seconds), format_rate(one.rate))
+            for one in details.performance
+        ]
+        table(console, ("", "bytes", "time", "rate"), rows)
+    if details.mpi is not None:
+        _show_mpi(details.mpi, console)
+
+
+def _size_row(size: CommonSize) -> tuple[str, ...]:
+    return size.layer, format_count(size.bytes), format_count(size.count)
+
+
+def _group_row(group: FileGroup) -> tuple[str | Text, ...]:
+    kind = "" if group.filesystem is None else f" ({printable(group.filesystem)})"
+    return (
+        f"{printable(group.name) or '(none)'}{kind}",
+        format_count(group.files),
+        format_count(group.operations),
+        format_bytes(group.bytes_read),
+        format_bytes(group.bytes_written),
+        format_seconds(group.time),
+    )
+
+
+def _show_mpi(mpi: MpiTime, console: Console) -> None:
+    heading(console, "Communication (MPI, without its I/O)")
+    share = "" if mpi.share is None else f", {mpi.share:.1%} of their run time"
+    rows: list[tuple[str, str | Text]] = [
+        ("time in MPI", f"{format_seconds(mpi.time)} summed over ranks{share}"),
+    ]
+    if mpi.waiting is not None:
+        rows.append(("waiting in it", f"{format_seconds(mpi.waiting)} for other ranks"))
+    facts(console, rows)
+    calls = [(one.name, format_count(one.count), format_seconds(one.time)) for one in mpi.calls]
+    table(console, ("", "calls", "time"), calls)
 
 
 def _show_amplification(characteristics: Characteristics, console: Console) -> None:

@@ -9,28 +9,27 @@ from rich.console import Console
 from rich.text import Text
 
 from ioprism.model.signal import Signal
-from ioprism.periodicity.asynchronous import RequiredBandwidth
-from ioprism.periodicity.many import JobPeriod, PeriodTable
-from ioprism.periodicity.results import NextPhase, Period, Rhythm
-from ioprism.periodicity.steps import PartRhythm
+from ioprism.periodicity.many import PeriodTable
+from ioprism.periodicity.of_job import PartPeriodicity, RequiredBandwidth
+from ioprism.periodicity.results import Period, Periodicity
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.plot import bars, columns
 from ioprism.units import format_bytes, format_counted, format_rate, format_seconds
 
 WIDTH, ROWS = 72, 6
 MOST_RANGES = 5
-MOST_RHYTHMS = 20
+MAX_PERIODS = 20
 
 
-def show(rhythm: Rhythm, console: Console) -> None:
-    """Print the verdict, a small picture, and the numbers behind it."""
-    heading(console, rhythm.summary())
-    _picture(rhythm, console)
-    if rhythm.period is not None:
-        facts(console, _facts(rhythm.period, rhythm))
-    _others(rhythm, console)
-    _candidates(rhythm, console)
-    _components(rhythm, console)
+def show(periodicity: Periodicity, console: Console) -> None:
+    """Print the verdict, a small picture, and the numbers."""
+    heading(console, periodicity.summary())
+    _picture(periodicity, console)
+    if periodicity.period is not None:
+        facts(console, _facts(periodicity.period, periodicity))
+    _others(periodicity, console)
+    _candidates(periodicity, console)
+    _components(periodicity, console)
 
 
 def show_asynchronous(every: Sequence[RequiredBandwidth], console: Console) -> None:
@@ -49,24 +48,26 @@ def show_asynchronous(every: Sequence[RequiredBandwidth], console: Console) -> N
         )
 
 
-def show_parts(parts: Sequence[PartRhythm], console: Console, *, key: str) -> None:
-    """Print which files, ranks or directories carry a rhythm."""
+def show_parts(parts: Sequence[PartPeriodicity], console: Console, *, key: str) -> None:
+    """Print which files, ranks or directories carry a periodicity."""
     heading(console, f"The period by {key}")
     rows = [
         (
             name(part.name),
             format_bytes(part.bytes),
-            format_seconds(part.rhythm.period.seconds) if part.rhythm.period else "none",
-            f"{part.rhythm.period.false_alarm_probability:.1e}" if part.rhythm.period else "",
+            format_seconds(part.periodicity.period.seconds) if part.periodicity.period else "none",
+            f"{part.periodicity.period.false_alarm_probability:.1e}"
+            if part.periodicity.period
+            else "",
         )
         for part in parts
     ]
     table(console, (key, "bytes", "period", "false alarm"), rows)
 
 
-def show_many(periods: PeriodTable, console: Console) -> None:
+def show_many(jobs: PeriodTable, console: Console) -> None:
     """Print one row per job."""
-    heading(console, periods.summary())
+    heading(console, jobs.summary())
     rows = [
         (
             name(job.application or Path(job.path).name),
@@ -75,22 +76,20 @@ def show_many(periods: PeriodTable, console: Console) -> None:
             _share(job.duty_cycle),
             "" if job.phase_bytes is None else format_bytes(job.phase_bytes),
             _share(job.bytes_share),
-            "" if job.confidence is None else f"{_doubt(job)}{job.confidence:.0%}",
+            ""
+            if job.confidence is None
+            else f"{'possibly, ' * (job.certainty == 'maybe')}{job.confidence:.0%}",
             name(Path(job.path).name),
         )
-        for job in periods.jobs
+        for job in jobs.jobs
     ]
     columns = ("application", "of", "period", "duty", "per phase", "bytes", "confidence", "trace")
     table(console, columns, rows)
 
 
-def _doubt(job: JobPeriod) -> str:
-    return "possibly, " if job.certainty == "maybe" else ""
-
-
-def _others(rhythm: Rhythm, console: Console) -> None:
+def _others(periodicity: Periodicity, console: Console) -> None:
     """All periods with what they explain, where there is more than the answer."""
-    if (len(rhythm.rhythms) < 2 and rhythm.period is not None) or not rhythm.rhythms:
+    if (len(periodicity.periods) < 2 and periodicity.period is not None) or not periodicity.periods:
         return
     heading(console, "All periods")
     rows = [
@@ -102,7 +101,7 @@ def _others(rhythm: Rhythm, console: Console) -> None:
             _percent(one.period.false_alarm_probability),
             f"{one.period.confidence:.0%}",
         )
-        for one in rhythm.rhythms[:MOST_RHYTHMS]
+        for one in periodicity.periods[:MAX_PERIODS]
     ]
     table(console, ("period", "of", "bytes", "holds in", "false alarm", "confidence"), rows)
 
@@ -111,13 +110,15 @@ def _share(share: float | None) -> str:
     return "" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
 
 
-def _picture(rhythm: Rhythm, console: Console) -> None:
-    signal = rhythm.signal
+def _picture(periodicity: Periodicity, console: Console) -> None:
+    signal = periodicity.signal
     heights = columns(signal, width=WIDTH)
     for row in bars(heights, rows=ROWS):
         console.print(Text(f"  {row}", style="cyan"))
-    if rhythm.period is not None:
-        console.print(Text(f"  {_range_line(rhythm.signal, rhythm.period)}", style="green"))
+    if periodicity.period is not None:
+        console.print(
+            Text(f"  {_range_line(periodicity.signal, periodicity.period)}", style="green")
+        )
     left, right = (f"{moment:.4g} s" for moment in (signal.start, signal.end))
     console.print(Text(f"  {left}{right:>{WIDTH - len(left)}}", style="dim"))
     console.print(Text(f"  highest {format_rate(float(heights.max()))}", style="dim"))
@@ -132,12 +133,7 @@ def _range_line(signal: Signal, period: Period) -> str:
     )
 
 
-def _agreement(period: Period) -> str:
-    """How far `ioprism phases` shows the same."""
-    return f"{len(period.phases)}, of which `ioprism phases` shows {period.confirmed}"
-
-
-def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
+def _facts(period: Period, periodicity: Periodicity) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [
         ("period", f"{period.seconds:.6g} s, standard deviation {period.spread:.3g} s"),
         ("frequency", f"{period.frequency:.6g} Hz"),
@@ -146,15 +142,18 @@ def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
         ("holds in", _ranges(period)),
     ]
     if period.bytes_share is not None and period.time_share is not None:
-        what = "bytes" if rhythm.direction == "both" else f"bytes of all {rhythm.direction}s"
+        what = (
+            "bytes" if periodicity.direction == "both" else f"bytes of all {periodicity.direction}s"
+        )
         shares = (
             f"{_share(period.bytes_share)} of the {what}, {_share(period.time_share)} of the time"
         )
         rows.append(("explains", shares))
     if period.phases and period.confirmed is not None:
-        rows.append(("phases", _agreement(period)))
-    if rhythm.burst is not None:
-        burst = rhythm.burst
+        shown = f"{len(period.phases)}, of which `ioprism phases` shows {period.confirmed}"
+        rows.append(("phases", shown))
+    if periodicity.burst is not None:
+        burst = periodicity.burst
         rows.append(
             (
                 "each phase",
@@ -162,8 +161,10 @@ def _facts(period: Period, rhythm: Rhythm) -> list[tuple[str, str | Text]]:
                 f"{format_seconds(burst.width)} ({burst.duty_cycle:.0%} of the period)",
             )
         )
-    if rhythm.next_phase is not None:
-        rows.append(("next phase", _next(rhythm.next_phase)))
+    phase = periodicity.next_phase
+    if phase is not None:
+        span = f"from {phase.start:.4g} to {phase.end:.4g} s, about {format_bytes(phase.bytes)}"
+        rows.append(("next phase", span))
     return rows
 
 
@@ -173,7 +174,7 @@ def _why_maybe(period: Period) -> str:
     if period.repetitions < 3:
         return ", uncertain: only two repetitions"
     if period.alike:
-        return ", uncertain: the phases are alike, but their distances vary strongly"
+        return ", uncertain: the phases are equally long, but their distances vary strongly"
     return ", uncertain: the phases differ and their distances vary"
 
 
@@ -200,12 +201,8 @@ def _ranges(period: Period) -> str:
     return ", ".join(shown) + (f", and {more} more" if more > 0 else "")
 
 
-def _next(phase: NextPhase) -> str:
-    return f"from {phase.start:.4g} to {phase.end:.4g} s, about {format_bytes(phase.bytes)}"
-
-
-def _candidates(rhythm: Rhythm, console: Console) -> None:
-    if not rhythm.candidates:
+def _candidates(periodicity: Periodicity, console: Console) -> None:
+    if not periodicity.candidates:
         return
     heading(console, "Frequencies that stand out in the spectrum")
     table(
@@ -219,20 +216,24 @@ def _candidates(rhythm: Rhythm, console: Console) -> None:
                 f"{c.score:.1f}",
                 f"{c.confidence:.0%}",
             )
-            for c in rhythm.candidates
+            for c in periodicity.candidates
         ],
     )
 
 
-def _components(rhythm: Rhythm, console: Console) -> None:
-    waves = rhythm.fit.components if rhythm.fit else rhythm.components
+def _components(periodicity: Periodicity, console: Console) -> None:
+    waves = periodicity.fit.components if periodicity.fit else periodicity.components
     if not waves:
         return
-    heading(console, "The signal as cosine waves" + (", fitted" if rhythm.fit else ""))
+    heading(console, "The signal as cosine waves" + (", fitted" if periodicity.fit else ""))
     rows = [
         (f"{w.frequency:.6g} Hz", format_rate(w.amplitude), f"{w.phase:+.3f} rad") for w in waves
     ]
     table(console, ("frequency", "amplitude", "phase"), rows)
-    if rhythm.fit:
-        gain = 1 - rhythm.fit.mse_after / rhythm.fit.mse_before if rhythm.fit.mse_before else 0.0
+    if periodicity.fit:
+        gain = (
+            1 - periodicity.fit.mse_after / periodicity.fit.mse_before
+            if periodicity.fit.mse_before
+            else 0.0
+        )
         console.print(f"  fitting lowered the mean square error by {gain:.1%}")

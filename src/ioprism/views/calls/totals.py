@@ -50,6 +50,24 @@ class RequestSizes:
         return partials.group_by(*self.by, "bin").agg(pl.col("count").sum())
 
 
+NO_EXACT_SIZES = pl.DataFrame(schema={"layer": pl.String, "bytes": pl.Int64, "count": pl.Int64})
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSizes:
+    """How many reads and writes of each interface have exactly this size."""
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Count some of the events."""
+        moves = events.filter(pl.col("operation").is_in(["read", "write"]))
+        sized = moves.select(pl.col("layer").cast(pl.String), "bytes").drop_nulls()
+        return sized.group_by("layer", "bytes").agg(pl.len().cast(pl.Int64).alias("count"))
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Add counts of the same size."""
+        return partials.group_by("layer", "bytes").agg(pl.col("count").sum())
+
+
 def size_bin(size: pl.Expr) -> pl.Expr:
     """The number of the bin that a size falls into, 0 for the smallest."""
     return pl.sum_horizontal([(size > largest).cast(pl.UInt8) for largest in LARGEST_IN_BIN])

@@ -1,0 +1,224 @@
+"""What is behind a job's totals: common request sizes, kinds of files, mounts, rates, MPI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from ioprism.formats.darshan.apmpi import CALLS
+from ioprism.formats.darshan.meaning import MODULES, Module
+from ioprism.model.layers import LARGEST_PLAUSIBLE
+from ioprism.model.trace import Job, Trace
+
+MOST_COMMON = 4  # as many as Darshan keeps for each record
+MOST_GROUPS = 10  # kinds of files that are listed; the rest is one row
+# The modules that Darshan estimates performance for.
+ESTIMATED = ("POSIX", "MPI-IO", "STDIO", "DFS", "DAOS")
+OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class CommonSize:
+    """A size, or a stride between requests, and how often it occurs at least."""
+
+    layer: str
+    bytes: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """What was done to the files of one kind, or of one mount."""
+
+    name: str  # an extension or a mount point; empty where files have none
+    filesystem: str | None
+    files: int
+    operations: int
+    bytes_read: int
+    bytes_written: int
+    time: float  # seconds in calls, over all processes
+
+
+@dataclass(frozen=True, slots=True)
+class PerformanceEstimate:
+    """How fast a job moved its data, as Darshan estimates it (`agg_perf_by_slowest`).
+
+    The time is that of the slowest rank on files of its own, and of the slowest rank of each
+    shared file.
+    """
+
+    layer: str
+    bytes: int
+    seconds: float
+    rate: float  # bytes per second
+
+
+@dataclass(frozen=True, slots=True)
+class MpiCall:
+    """How often all ranks made a call, and how long they were in it."""
+
+    name: str
+    count: int
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class MpiTime:
+    """Time that ranks spent communicating, and not computing or in I/O."""
+
+    ranks: int
+    hosts: int | None
+    time: float  # seconds in MPI calls, over all ranks; I/O is not among them
+    waiting: float | None  # of it, waiting for others in collective calls; None: not recorded
+    share: float | None  # of the run time of all ranks
+    calls: tuple[MpiCall, ...]  # those that took longest
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What is behind the totals of a job; empty where a trace does not tell."""
+
+    common_sizes: tuple[CommonSize, ...] = ()
+    strides: tuple[CommonSize, ...] = ()
+    file_types: tuple[FileGroup, ...] = ()
+    mounts: tuple[FileGroup, ...] = ()
+    performance: tuple[PerformanceEstimate, ...] = ()
+    mpi: MpiTime | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+
+# Numbers behind a dot count ranks or steps; they are one type.
+_TYPE = pl.col("extension").fill_null("").str.replace(r"^\d+$", "#")
+
+
+def describe_details(trace: Trace, counted: pl.DataFrame, exact_sizes: pl.DataFrame) -> Details:
+    """Return what is behind the totals.
+
+    Args:
+        trace: of the job.
+        counted: operations, bytes and seconds by file and operation, each byte once.
+        exact_sizes: how often events have each size, by layer; those of counters come first.
+    """
+    sizes = tuple(_most_common(trace, "ACCESS"))
+    return Details(
+        common_sizes=sizes or tuple(_common_in_events(exact_sizes)),
+        strides=tuple(_most_common(trace, "STRIDE")),
+        file_types=_groups(trace, counted, _TYPE),
+        mounts=_groups(trace, counted, pl.col("mount"), "filesystem"),
+        performance=tuple(_estimates(trace)),
+        mpi=_mpi_time(trace),
+    )
+
+
+def _most_common(trace: Trace, what: str) -> Iterator[CommonSize]:
+    """Add up the four most frequent sizes that Darshan keeps for each record."""
+    for name, module in MODULES.items():
+        if name not in trace.counters:
+            continue
+        table = trace.counters[name]
+        pairs = [
+            table.select(bytes=module.counter_name(f"{what}{n}_{what}"), count=count)
+            for n in range(1, 5)
+            if (count := module.counter_name(f"{what}{n}_COUNT")) in table.columns
+            and module.counter_name(f"{what}{n}_{what}") in table.columns
+        ]
+        if pairs:
+            yield from _top(pl.concat(pairs), module.layer)
+
+
+def _top(pairs: pl.DataFrame, layer: str) -> Iterator[CommonSize]:
+    possible = pl.col("bytes", "count").is_between(0, LARGEST_PLAUSIBLE)
+    sums = pairs.filter(possible, pl.col("count") > 0).group_by("bytes").agg(pl.sum("count"))
+    best = sums.sort("count", "bytes", descending=True).head(MOST_COMMON)
+    for size, count in best.select("bytes", "count").iter_rows():
+        yield CommonSize(layer, size, count)
+
+
+def _common_in_events(sizes: pl.DataFrame) -> Iterator[CommonSize]:
+    for (layer,), pairs in sorted(sizes.group_by("layer"), key=lambda group: str(group[0])):
+        yield from _top(pairs.drop("layer"), str(layer))
+
+
+def _groups(trace: Trace, counted: pl.DataFrame, key: pl.Expr, *more: str) -> tuple[FileGroup, ...]:
+    """Sum by a property of files, largest first; data sets count with their file."""
+    roots = trace.files.select("file", root=pl.coalesce("parent", "file"))
+    kinds = trace.files.filter(pl.col("kind") == "file").select(
+        *more, root="file", name=key.str.to_lowercase() if not more else key
+    )
+    operation = pl.col("operation").cast(pl.String)
+    sums = (
+        counted.join(roots, on="file")
+        .join(kinds.drop_nulls("name"), on="root")
+        .group_by("name", *more)
+        .agg(
+            pl.col("root").n_unique().alias("files"),
+            pl.col("operations").sum(),
+            pl.col("bytes").filter(operation == "read").sum().alias("bytes_read"),
+            pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),
+            pl.col("seconds").sum().alias("time"),
+        )
+        .sort(
+            pl.col("bytes_read") + pl.col("bytes_written"), "files", "time", "name", descending=True
+        )
+    )
+    listed, rest = sums.head(MOST_GROUPS), sums.slice(MOST_GROUPS)
+    if rest.height:
+        row = rest.select(pl.lit(OTHER).alias("name"), pl.exclude("name", *more).sum())
+        listed = pl.concat([listed, row], how="diagonal_relaxed")
+    return tuple(FileGroup(**{"filesystem": None, **row}) for row in listed.iter_rows(named=True))
+
+
+def _estimates(trace: Trace) -> Iterator[PerformanceEstimate]:
+    for name in ESTIMATED:
+        if name in trace.counters:
+            yield from _estimate(trace.counters[name], MODULES[name])
+
+
+def _estimate(table: pl.DataFrame, module: Module) -> Iterator[PerformanceEstimate]:
+    moved = sum(int(table[module.bytes(way)].sum()) for way in ("read", "write"))
+    seconds = pl.sum_horizontal(module.seconds(way) for way in ("read", "write", "metadata"))
+    own = table.filter(pl.col("rank") >= 0).group_by("rank").agg(seconds.sum().alias("seconds"))
+    shared = table.filter(pl.col("rank") < 0)[module.counter_name("F_SLOWEST_RANK_TIME")]
+    slowest = float(own.select(pl.col("seconds").max().fill_null(0.0)).item()) + float(shared.sum())
+    if moved > 0 and slowest > 0:
+        yield PerformanceEstimate(module.layer, moved, slowest, moved / slowest)
+
+
+def _mpi_time(trace: Trace) -> MpiTime | None:
+    table = trace.counters.get("APMPI")
+    if table is None or not table.height:
+        return None
+    seconds = float(table["MPI_TOTAL_COMM_TIME"].sum())
+    waiting = float(table["MPI_TOTAL_COMM_SYNC_TIME"].sum())
+    calls = (
+        MpiCall(f"MPI_{call.capitalize()}", *_sums(table, call))
+        for call in CALLS
+        if table[f"MPI_{call}_CALL_COUNT"].sum() > 0
+    )
+    return MpiTime(
+        ranks=table["rank"].n_unique(),
+        hosts=table["host"].drop_nulls().n_unique() or None,
+        time=seconds,
+        waiting=waiting if waiting > 0 else None,
+        share=_share(seconds, trace.job),
+        calls=tuple(sorted(calls, key=lambda call: -call.time)[:MOST_COMMON]),
+    )
+
+
+def _sums(table: pl.DataFrame, call: str) -> tuple[int, float]:
+    counts, times = (table[f"MPI_{call}_{what}"] for what in ("CALL_COUNT", "TOTAL_TIME"))
+    return int(counts.sum()), float(times.sum())
+
+
+def _share(seconds: float, job: Job) -> float | None:
+    whole = (job.runtime or 0.0) * (job.ranks or 0)
+    return seconds / whole if whole > 0 else None

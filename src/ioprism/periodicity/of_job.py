@@ -1,0 +1,371 @@
+"""The periods of a job: of all its I/O, of reads and writes, and of each file or application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.engine.base import Engine
+from ioprism.errors import AnalysisError, SignalTooShortError, UsageError
+from ioprism.formats.signals.tmio import read_asynchronous
+from ioprism.model.signal import FloatArray, Signal, StepFunction
+from ioprism.model.trace import Trace
+from ioprism.periodicity.detect import Options, detect, period_of_arrays
+from ioprism.periodicity.of_signal import (
+    DIRECTIONS,
+    DirectionPeriod,
+    best_direction,
+    every_second_phase,
+    options_of_direction,
+    signal_periodicity,
+    take_turns,
+    with_period,
+)
+from ioprism.periodicity.onsets.phase_checks import (
+    count_common_starts,
+    is_confirmed,
+    needs_confirmation,
+)
+from ioprism.periodicity.results import NamedPeriod, Period, Periodicity
+from ioprism.periodicity.sampling import FrequencyFilter, apply_filter, sample
+from ioprism.views.time.bandwidth import (
+    bandwidth,
+    bandwidth_by,
+    metric,
+    only_direction,
+    steps_of_intervals,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodSettings:
+    """What to look for, and how."""
+
+    direction: str = "both"
+    layer: str | None = None  # the deepest of the trace if None
+    metric: str | None = None  # a series of the trace instead of its bandwidth
+    frequency: float | None = None  # samples per second; chosen if None
+    start: float | None = None  # seconds
+    end: float | None = None
+    options: Options = field(default_factory=Options)
+    chosen_filter: FrequencyFilter | None = None
+    components: int = 0
+    fit: bool = False
+    by: str | None = None  # also find the period of each of these
+
+
+@dataclass(frozen=True, slots=True)
+class PartPeriodicity:
+    """The periodicity of one file, rank, directory or application."""
+
+    name: str
+    bytes: float
+    periodicity: Periodicity
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its name, bytes and period."""
+        period = self.periodicity.period
+        return {
+            "name": self.name,
+            "bytes": self.bytes,
+            "period": None if period is None else period.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequiredBandwidth:
+    """How fast the file system must be so that asynchronous I/O of one direction stays hidden.
+
+    TMIO measures for every asynchronous request how long it took, and how long it might have
+    taken: until the program waited for it. Its bytes over the first are the throughput T, over
+    the second the bandwidth B that it required. Added up over all ranks at every moment, the
+    highest B is what the file system must deliver so that no rank waits (Tarraf et al., TMIO).
+    """
+
+    direction: str  # read or write
+    requests: int
+    bytes: float
+    required: StepFunction  # B: bytes per second over time
+    measured: StepFunction  # T
+    waited: float  # seconds that ranks waited for requests, summed over them
+    hidden: float  # share of the requests that ended before they were waited for, 0 to 1
+
+    @property
+    def required_peak(self) -> float:
+        """The lowest bandwidth at which every request stays hidden."""
+        return float(self.required.values.max())
+
+    @property
+    def measured_peak(self) -> float:
+        """The highest bandwidth that was measured."""
+        return float(self.measured.values.max())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers, without the signals."""
+        return {
+            "direction": self.direction,
+            "requests": self.requests,
+            "bytes": self.bytes,
+            "required": {"peak": self.required_peak, "mean": _mean_while_busy(self.required)},
+            "measured": {"peak": self.measured_peak, "mean": _mean_while_busy(self.measured)},
+            "waited": self.waited,
+            "hidden": self.hidden,
+        }
+
+
+def required_bandwidth(
+    direction: str, *, start: FloatArray, end: FloatArray, wait: FloatArray, moved: FloatArray
+) -> RequiredBandwidth:
+    """Compare what asynchronous requests needed with what they got.
+
+    Args:
+        direction: read or write.
+        start: when each began, in seconds.
+        end: when it ended.
+        wait: when the program waited for it.
+        moved: its bytes.
+    """
+    late = np.maximum(end - wait, 0.0)
+    return RequiredBandwidth(
+        direction=direction,
+        requests=len(start),
+        bytes=float(moved.sum()),
+        required=steps_of_intervals(start, wait, moved),
+        measured=steps_of_intervals(start, end, moved),
+        waited=float(late.sum()),
+        hidden=float(np.mean(late <= 0.0)),
+    )
+
+
+def _mean_while_busy(steps: StepFunction) -> float:
+    lengths = np.diff(steps.edges)
+    busy = float(lengths[steps.values > 0.0].sum())
+    return float((steps.values * lengths).sum()) / busy if busy > 0.0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobPeriodicity:
+    """The periodicity of a job and of its parts, those that move most first."""
+
+    whole: Periodicity
+    parts: tuple[PartPeriodicity, ...] = ()
+    asynchronous: tuple[RequiredBandwidth, ...] = ()  # of formats that record waits
+
+    def to_dict(self, by: str | None) -> dict[str, Any]:
+        """Return what `ioprism period --json` prints, with the parts if they were asked for."""
+        whole = {
+            **self.whole.to_dict(),
+            "asynchronous": [one.to_dict() for one in self.asynchronous],
+        }
+        parts = {"by": by, "parts": [part.to_dict() for part in self.parts]}
+        return whole if by is None else {**whole, **parts}
+
+
+def job_periodicity(trace: Trace, engine: Engine, settings: PeriodSettings) -> JobPeriodicity:
+    """Find all periods of a job.
+
+    Raises:
+        NotEnoughDetailError: the trace has no bandwidth over time.
+        SignalTooShortError: there is too little of it.
+    """
+    job = _JobPeriods(trace, engine, settings)
+    waits = tuple(_asynchronous(trace))
+    if settings.by is None:
+        return JobPeriodicity(job.whole(), asynchronous=waits)
+    whole, parts = job.whole(), job.parts(settings.by)
+    named = [
+        NamedPeriod(part.periodicity.period, settings.direction, part.name)
+        for part in parts
+        if part.periodicity.period is not None
+    ]
+    return JobPeriodicity(replace(whole, periods=(*whole.periods, *named)), tuple(parts), waits)
+
+
+def _asynchronous(trace: Trace) -> Iterator[RequiredBandwidth]:
+    """Required and measured bandwidth of asynchronous I/O, which only TMIO records."""
+    if trace.format == "tmio" and len(trace.paths) == 1:
+        for direction, one in read_asynchronous(trace.paths[0]).items():
+            yield required_bandwidth(
+                direction, start=one.start, end=one.end, wait=one.wait, moved=one.bytes
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _JobPeriods:
+    """What all steps of one analysis share."""
+
+    trace: Trace
+    engine: Engine
+    settings: PeriodSettings
+
+    def whole(self) -> Periodicity:
+        """The periodicity of all I/O, or of the direction that explains most."""
+        if self.settings.metric is not None:
+            return self._analyse(self._sample(metric(self.trace, self.settings.metric)))
+        answer = self._analyse(self._bandwidth(self.settings.direction))
+        if answer.period is not None:
+            period = self._confirm(answer.signal, answer.period)
+            answer = (
+                replace(answer, period=None, periods=(), burst=None, next_phase=None)
+                if period is None
+                else replace(answer, period=period)
+            )
+        return self._best_of_directions(answer) if self.settings.direction == "both" else answer
+
+    def parts(self, key: str) -> list[PartPeriodicity]:
+        """The periodicity of each part, without those that are too short for a period."""
+        direction, layer = self.settings.direction, self.settings.layer
+        every = bandwidth_by(self.trace, self.engine, key=key, direction=direction, layer=layer)
+        files = self.trace.files.select("file", "path") if key == "file" else None
+        paths = {} if files is None else dict(files.iter_rows())
+        parts = []
+        for name, steps in every.items():
+            try:
+                periodicity = self._analyse(self._sample(steps))
+            except SignalTooShortError:
+                continue
+            moved = float((steps.values * np.diff(steps.edges)).sum())
+            parts.append(PartPeriodicity(str(paths.get(name, name)), moved, periodicity))
+        return sorted(parts, key=lambda part: -part.bytes)
+
+    def _bandwidth(self, direction: str) -> Signal:
+        layer = self.settings.layer
+        return self._sample(bandwidth(self.trace, self.engine, direction=direction, layer=layer))
+
+    def _sample(self, steps: StepFunction) -> Signal:
+        asked = self.settings
+        signal = sample(steps, frequency=asked.frequency, start=asked.start, end=asked.end)
+        return signal if asked.chosen_filter is None else apply_filter(signal, asked.chosen_filter)
+
+    @property
+    def _options(self) -> Options:
+        return replace(self.settings.options, resample=self.settings.frequency is None)
+
+    def _analyse(
+        self, signal: Signal, *, direction: str | None = None, known: Period | None = None
+    ) -> Periodicity:
+        return signal_periodicity(
+            signal,
+            options=self._options,
+            components=self.settings.components,
+            fit=self.settings.fit,
+            direction=direction or self.settings.direction,
+            known=known,
+        )
+
+    def _confirm(self, signal: Signal, period: Period) -> Period | None:
+        """Drop a period of few phases within a longer job unless `ioprism phases` shows them."""
+        if not needs_confirmation(signal, period):
+            return period
+        from ioprism.phase_detection.find import phases  # it loads polars
+
+        try:
+            layers = phases(self.trace, self.engine).layers.values()
+        except AnalysisError:  # the trace is a signal, which was asked for its phases already
+            return period
+        starts = [np.array([phase.start for phase in layer.phases]) for layer in layers]
+        most = max((count_common_starts(period, one) for one in starts), default=0)
+        period = replace(period, confirmed=most)
+        return period if is_confirmed(period) else None
+
+    def _best_of_directions(self, both: Periodicity) -> Periodicity:
+        """Answer with the period of all I/O, of reads or of writes that explains most."""
+        directions = self._by_direction(both)
+        every = (*both.periods, *(NamedPeriod(one.period, one.direction) for one in directions))
+        if both.period is not None and len(directions) == len(DIRECTIONS):
+            read, write = (one.period for one in directions)
+            if take_turns(both.period, read, write):
+                both = with_period(both, every_second_phase(both.signal, both.period))
+                return replace(both, takes_turns=True, periods=every)
+        best = best_direction(both.signal, both.period, directions)
+        if best is None:
+            return replace(both, periods=every)
+        answer = self._analyse(best.signal, direction=best.direction, known=best.period)
+        # The dominant period comes first.
+        ordered = sorted(
+            every,
+            key=lambda one: one.period is not best.period or one.direction != best.direction,
+        )
+        return replace(answer, periods=tuple(ordered))
+
+    def _by_direction(self, both: Periodicity) -> list[DirectionPeriod]:
+        options = options_of_direction(self._options)
+        only = only_direction(self.trace)
+        if only in DIRECTIONS:
+            whole = both.period
+            if whole is None or whole.false_alarm_probability > options.max_false_alarm:
+                return []
+            return [DirectionPeriod(only, whole, both.signal)]
+        directions = []
+        for direction in DIRECTIONS:
+            try:
+                signal = self._bandwidth(direction)
+            except AnalysisError:
+                continue
+            period = detect(signal, options=options)
+            if period is None or period.pattern != "periodic":
+                continue
+            period = self._confirm(signal, period)
+            if period is not None:
+                directions.append(DirectionPeriod(direction, period, signal))
+        return directions
+
+
+@overload
+def period(
+    time: Trace,
+    values: None = None,
+    *,
+    engine: Engine | None = None,
+    **options: Any,  # noqa: ANN401 - named below
+) -> Periodicity: ...
+
+
+@overload
+def period(
+    time: npt.ArrayLike,
+    values: npt.ArrayLike,
+    **options: Any,  # noqa: ANN401 - named below
+) -> Period | None: ...
+
+
+def period(
+    time: Trace | npt.ArrayLike,
+    values: npt.ArrayLike | None = None,
+    *,
+    engine: Engine | None = None,
+    **options: Any,
+) -> Periodicity | Period | None:
+    """Find the period of a job, or of a quantity over time given as plain arrays.
+
+    ``values[i]`` holds from ``time[i]`` to ``time[i + 1]``.
+
+    >>> time = [0, 2, 10, 12, 20, 22, 30, 32, 40, 42, 50, 52, 60, 62, 70, 72]
+    >>> round(period(time, [5e8, 0] * 8).seconds, 1)
+    10.0
+
+    Args:
+        time: what `read` returns, or when each value begins, in ascending seconds.
+        values: bandwidth in bytes per second, or any other quantity; not for a trace.
+        engine: where to compute a trace; by default on this machine.
+        options: of a trace, the fields of ``PeriodSettings`` (direction, by, layer, metric,
+            frequency, start, end, options, components, fit); of arrays, method, frequency,
+            max_samples, start, end, max_false_alarm, outliers, tolerance, wavelet and level.
+
+    Returns:
+        Of a trace all about its periodicity; of arrays the period, or None if nothing is
+        periodic at the asked level.
+    """
+    if not isinstance(time, Trace):
+        if values is None:
+            raise UsageError("period needs values for its times.\nHint: period(time, values).")
+        return period_of_arrays(time, values, **options)
+    if engine is None:
+        from ioprism.engine.local import LocalEngine  # it loads polars
+
+        engine = LocalEngine()
+    return job_periodicity(time, engine, PeriodSettings(**options)).whole

@@ -1,0 +1,1 @@
+"""Readers of servers' counters and schedulers' job lists, one class per format."""

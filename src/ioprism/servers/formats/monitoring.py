@@ -1,0 +1,286 @@
+"""Read what monitoring tools archive: the Lustre Monitoring Tool (SQLite) and TOKIO (HDF5).
+
+In a TOKIO time series each column is a server or target and each row holds the bytes of one
+interval; their sum is a counter that starts from 0 with the file. Negative zero marks an interval
+that was not measured.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import polars as pl
+
+from ioprism.errors import BrokenTraceError, ReaderUnavailableError
+from ioprism.formats.budget import Budget
+from ioprism.formats.foreign_database import Tables, opened_tables
+from ioprism.formats.local_time import epoch_us
+from ioprism.model.counters import COUNTERS, SECOND, TARGET, ReadingOptions, Tally
+from ioprism.servers.formats.records import DAMAGED, ROWS_PER_TABLE, CounterRows, check_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SQLITE_MAGIC = b"SQLite format 3\x00"
+TABLES = ("OST_INFO", "OST_DATA", "TIMESTAMP_INFO", "MDS_INFO", "MDS_OPS_DATA", "OPERATION_INFO")
+METADATA_TABLES = {"MDS_OPS_DATA", "MDS_INFO", "OPERATION_INFO"}
+COUNTER_OF_OPERATION = {"open": "oc", "close": "cc"}
+BYTES_OF_PAIR = 400  # of memory for the opens and closes of a server at one time
+Samples = Iterator[tuple[object, object, dict[str, object]]]  # server, timestamp, values
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+CELLS_AT_ONCE = 4_000_000
+LARGEST_COUNT = 2.0**62
+# Group -> data set -> counter; rates are bytes per second and become bytes of their interval.
+DATA_SETS = {
+    "readbytes": "br", "writebytes": "bw", "readrates": "br", "writerates": "bw",
+    "reads": "rdc", "writes": "wc", "opens": "oc", "closes": "cc",
+}  # fmt: skip
+TARGET_GROUPS = ("datatargets", "mdtargets")
+SERVER_GROUPS = ("dataservers", "mdservers")
+
+
+class LmtReader:
+    """Reads bytes of storage targets, and opens and closes of metadata servers."""
+
+    name = "lmt"
+    title = "Lustre Monitoring Tool: SQLite copy of its database"
+
+    def recognises(self, source: Path) -> bool:
+        """Whether it is an SQLite file with LMT's tables. Never raises."""
+        try:
+            with source.open("rb") as file:
+                if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
+                    return False
+            with opened_tables(source, *TABLES) as tables:
+                return "OST_DATA" in tables and "TIMESTAMP_INFO" in tables
+        except (OSError, sqlite3.Error):
+            return False
+
+    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:
+        """Yield tables of samples."""
+        try:
+            with opened_tables(source, *TABLES) as tables:
+                times = _sample_times(tables, ZoneInfo(options.timezone))
+                yield from _counter_tables(_storage_samples(tables), times, tally)
+                if all(name in tables for name in METADATA_TABLES):
+                    yield from _counter_tables(_metadata_samples(tables, source), times, tally)
+        except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+            raise BrokenTraceError(
+                f"the database cannot be read ({error}).\nHint: make the copy again.", source=source
+            ) from error
+
+
+def _sample_times(tables: Tables, zone: ZoneInfo) -> dict[object, int | None]:
+    rows = tables.rows("TIMESTAMP_INFO", "TS_ID", "TIMESTAMP")
+    return {number: epoch_us(str(moment), zone) for number, moment in rows}
+
+
+def _storage_samples(tables: Tables) -> Samples:
+    names = dict(tables.rows("OST_INFO", "OST_ID", "OST_NAME"))
+    for number, moment, read, written in tables.rows(
+        "OST_DATA", "OST_ID", "TS_ID", "READ_BYTES", "WRITE_BYTES"
+    ):
+        if number in names:
+            yield names[number], moment, {"br": read, "bw": written}
+
+
+def _metadata_samples(tables: Tables, source: Path) -> Samples:
+    """Join the opens and closes of a server, which are separate rows."""
+    names = dict(tables.rows("MDS_INFO", "MDS_ID", "MDS_NAME"))
+    operations = tables.rows("OPERATION_INFO", "OPERATION_ID", "OPERATION_NAME")
+    counters = {
+        number: COUNTER_OF_OPERATION[name]
+        for number, name in operations
+        if name in COUNTER_OF_OPERATION
+    }
+    pairs: dict[tuple[object, object], dict[str, object]] = {}
+    budget = Budget(source)
+    for number, moment, operation, samples in tables.rows(
+        "MDS_OPS_DATA", "MDS_ID", "TS_ID", "OPERATION_ID", "SAMPLES"
+    ):
+        if number in names and operation in counters:
+            if (number, moment) not in pairs:
+                budget.take(BYTES_OF_PAIR, "the metadata operations")
+            pairs.setdefault((number, moment), {})[counters[operation]] = samples
+    for (number, moment), values in pairs.items():
+        yield names[number], moment, values
+
+
+def _counter_tables(
+    samples: Samples, times: Mapping[object, int | None], tally: Tally
+) -> Iterator[pl.DataFrame]:
+    while some := list(islice(samples, ROWS_PER_TABLE)):
+        collected = CounterRows()
+        for server, moment, values in some:
+            time_us = times.get(moment)
+            sound = len(values) == 2 and all(isinstance(value, int) for value in values.values())
+            if time_us is None or not sound:
+                tally.leave_out(DAMAGED)
+                continue
+            sample = {name: value for name, value in values.items() if isinstance(value, int)}
+            collected.add(
+                tally, server=str(server), part="", source=TARGET, time_us=time_us, **sample
+            )
+        yield collected.table(tally)
+
+
+class TokioReader:
+    """Reads TOKIO time series of version 1."""
+
+    name = "tokio"
+    title = "TOKIO time series: HDF5 (needs h5py)"
+
+    def recognises(self, source: Path) -> bool:
+        """Whether it is HDF5; reading it tells whether it is TOKIO's. Never raises."""
+        try:
+            with source.open("rb") as file:
+                return file.read(len(HDF5_MAGIC)) == HDF5_MAGIC
+        except OSError:
+            return False
+
+    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
+        """Yield tables of samples.
+
+        Raises:
+            ReaderUnavailableError: the package h5py is not installed.
+            BrokenTraceError: it is HDF5, but no time series.
+        """
+        h5py = _h5py(source)
+        try:
+            with h5py.File(source, "r") as file:
+                groups = [name for name in TARGET_GROUPS if name in file] or [
+                    name for name in SERVER_GROUPS if name in file
+                ]
+                if not groups:
+                    raise _unreadable(source, "it has none of the groups of a TOKIO time series")
+                budget = Budget(source)
+                for group in groups:
+                    inner = _member(file, group, h5py)
+                    _check_group(inner, source, budget, h5py)
+                    yield from _group_samples(inner, source, tally)
+        except (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError) as error:
+            raise _unreadable(source, str(error)) from error
+
+
+def _h5py(source: Path) -> Any:  # noqa: ANN401 - an optional module
+    try:
+        h5py = import_module("h5py")
+    except ImportError as error:
+        raise ReaderUnavailableError(
+            source, reader="tokio", missing="h5py", install="'ioprism[tokio]'"
+        ) from error
+    return h5py
+
+
+def _member(group: Any, name: str, h5py: Any) -> Any:  # noqa: ANN401
+    """Return a member of a group; links may lead to other files, and are not followed."""
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"{name} is a link")
+    return group[name]
+
+
+def _check_group(group: Any, source: Path, budget: Budget, h5py: Any) -> None:  # noqa: ANN401
+    """Refuse data that are stored in other files, or larger than the file.
+
+    Raises:
+        BrokenTraceError: a data set is not plain numbers of this file.
+        OverBudgetError: it needs more memory than a file of this size may take.
+    """
+    for name in ("timestamps", *DATA_SETS):
+        if name not in group:
+            continue
+        data = _member(group, name, h5py)
+        if not isinstance(data, h5py.Dataset) or data.dtype.kind not in "iuf":
+            raise _unreadable(source, f"{name} are not numbers")
+        if data.external or data.is_virtual:
+            raise _unreadable(source, f"{name} are stored in another file")
+        chunk = math.prod(data.chunks or ()) * data.dtype.itemsize
+        budget.take(data.size * data.dtype.itemsize + chunk, name)
+        if "columns" in data.attrs:
+            titles = data.attrs.get_id("columns")
+            # Names of variable length may all be the same long one, which is in the file once.
+            width = source.stat().st_size if titles.dtype.kind == "O" else titles.dtype.itemsize
+            budget.take(math.prod(titles.shape) * width, "the names of columns")
+
+
+def _group_samples(group: Any, source: Path, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ANN401
+    if "timestamps" not in group:
+        raise _unreadable(source, f"the group {group.name} has no timestamps")
+    starts = np.asarray(group["timestamps"][:], dtype=np.int64)
+    present = [name for name in DATA_SETS if name in group]
+    if any(group[name].shape[0] != len(starts) for name in present):
+        raise _unreadable(source, f"the data of {group.name} do not fit its timestamps")
+    if len(starts) < 2 or not present:
+        return
+    step = int(np.median(np.diff(starts)))
+    if step <= 0 or np.any(np.diff(starts) <= 0):
+        raise _unreadable(source, f"the timestamps of {group.name} do not increase")
+    columns = [_column_name(name) for name in group[present[0]].attrs["columns"]]
+    at_once = max(1, CELLS_AT_ONCE // len(starts))
+    for first in range(0, len(columns), at_once):
+        chosen = slice(first, min(first + at_once, len(columns)))
+        yield from _column_tables(group, present, columns, chosen, starts, step, tally)
+
+
+def _column_tables(
+    group: Any,  # noqa: ANN401
+    present: list[str],
+    columns: list[str],
+    chosen: slice,
+    starts: NDArray[np.int64],
+    step: int,
+    tally: Tally,
+) -> Iterator[pl.DataFrame]:
+    blocks = {
+        DATA_SETS[name]: np.asarray(group[name][:, chosen], dtype=np.float64)
+        * (step if name.endswith("rates") else 1)
+        for name in present
+    }
+    for number, server in enumerate(columns[chosen]):
+        amounts = {counter: block[:, number] for counter, block in blocks.items()}
+        yield check_rows(_counter_table(server, amounts, starts, step), tally)
+
+
+def _counter_table(
+    server: str, amounts: dict[str, NDArray[np.float64]], starts: NDArray[np.int64], step: int
+) -> pl.DataFrame:
+    """Add intervals up; a sample is taken at the end of each interval that was measured."""
+    missing = np.zeros(len(starts), dtype=bool)
+    for amount in amounts.values():
+        missing |= ~np.isfinite(amount) | np.signbit(amount)
+    ends = np.concatenate([starts[:1], starts[~missing] + step])
+    sums = {
+        counter: np.concatenate([[0.0], np.cumsum(amount[~missing])])
+        for counter, amount in amounts.items()
+    }
+    counted = {
+        name: np.rint(np.minimum(total, LARGEST_COUNT)).astype(np.int64)
+        for name, total in sums.items()
+    }
+    table = pl.DataFrame({"time_us": ends * SECOND, **counted}).with_columns(
+        server=pl.lit(server),
+        part=pl.lit(""),
+        source=pl.lit(TARGET),
+        since_us=pl.lit(int(starts[0]) * SECOND, dtype=pl.Int64),
+    )
+    return COUNTERS.conform(table)
+
+
+def _column_name(name: Any) -> str:  # noqa: ANN401 - bytes or str, as the file was written
+    return name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name)
+
+
+def _unreadable(source: Path, why: str) -> BrokenTraceError:
+    return BrokenTraceError(
+        f"this TOKIO time series cannot be read: {why}.\n"
+        "Hint: version 1 of the format is read; older .h5lmt files are not.",
+        source=source,
+    )

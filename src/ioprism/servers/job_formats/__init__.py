@@ -1,1 +1,0 @@
-"""Readers of what schedulers write down: each format becomes rows of the JOBS table."""

@@ -1,1 +1,0 @@
-"""Measure writes on a real machine, for the write-time model to learn from."""

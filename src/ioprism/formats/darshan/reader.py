@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ioprism.formats.darshan.apmpi import decode_apmpi
 from ioprism.formats.darshan.decode import (
     FileCodes,
     HeatRecord,
@@ -32,6 +33,7 @@ from ioprism.model.trace import Completeness, FileSource, Job, LazyTables, Parti
 from ioprism.model.usage import FileFacts, HeatMap, Striping, is_data
 
 if TYPE_CHECKING:  # counters are judged without it
+    import numpy.typing as npt
     import polars as pl
 
 DATASETS = ("H5D", "PNETCDF_VAR")
@@ -126,6 +128,12 @@ class DarshanLog:
         if region is None:
             return []
         return [*decode_heat_maps(self.log, region, self.completeness.warn)]
+
+    @cached_property
+    def mpi_calls(self) -> npt.NDArray[Any]:
+        """How often each rank called MPI, and how long it was in it."""
+        region = self.log.modules["APMPI"]
+        return decode_apmpi(self.log, region, ranks=self.ranks, warn=self.completeness.warn)
 
     @cached_property
     def file_facts(self) -> FileFacts:
@@ -233,7 +241,12 @@ class LogTables(LazyTables):
         self._log = log
 
     def _table(self, module: str) -> pl.DataFrame:
-        from ioprism.formats.darshan.tables import counter_table, heat_map_table, lustre_table
+        from ioprism.formats.darshan.tables import (
+            apmpi_table,
+            counter_table,
+            heat_map_table,
+            lustre_table,
+        )
 
         log = self._log
         if module == "LUSTRE":
@@ -241,10 +254,7 @@ class LogTables(LazyTables):
         if module == "HEATMAP":
             return heat_map_table(log.heat_records, log.names)
         if module == "APMPI":
-            from ioprism.formats.darshan.apmpi import read_apmpi
-
-            region = log.log.modules[module]
-            return read_apmpi(log.log, region, ranks=log.ranks, warn=log.completeness.warn)
+            return apmpi_table(log.mpi_calls)
         return counter_table(log.records(module), module, FIXED[module][max(FIXED[module])])
 
     def columns(self, module: str) -> ModuleRecords:
@@ -253,11 +263,10 @@ class LogTables(LazyTables):
 
     def height(self, module: str) -> int:
         """How many records a module has."""
-        if module == "LUSTRE":
-            return len(self._log.lustre)
-        if module == "HEATMAP":
-            return len(self._log.heat_records)
-        return len(self._log.records(module)) if module in FIXED else self[module].height
+        if module in FIXED:
+            return len(self._log.records(module))
+        others = {"LUSTRE": "lustre", "HEATMAP": "heat_records", "APMPI": "mpi_calls"}
+        return len(getattr(self._log, others[module]))
 
     def heat_maps(self) -> dict[str, list[HeatMap]]:
         """Return when each rank moved how many bytes, by layer."""

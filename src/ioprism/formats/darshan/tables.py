@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ioprism.formats.darshan import apmpi
 from ioprism.formats.darshan.decode import FileCodes, HeatRecord, ModuleRecords, Rows
 from ioprism.formats.darshan.records import HEATMAP_LAYERS, LUSTRE_COMPONENT, PADDING, Layout
 from ioprism.model.schema import Kind, Layer
@@ -132,6 +133,22 @@ def heat_map_table(records: Iterable[HeatRecord], names: Mapping[int, str]) -> p
     layers = [HEATMAP_LAYERS.get(names.get(record.id, "")) for record in rows]
     table = pl.DataFrame(rows, schema=HEATMAP, orient="row")
     return table.drop("id").insert_column(0, pl.Series("layer", layers, dtype=Layer))
+
+
+def apmpi_table(records: npt.NDArray[Any]) -> pl.DataFrame:
+    """Return one row per rank; times that are not numbers are null."""
+    hosts = [host.decode("utf-8", "backslashreplace") or None for host in records["host"]]
+    keys = [
+        pl.Series("rank", records["rank"].astype(np.int32)),
+        pl.Series("host", hosts, dtype=pl.String),
+    ]
+    parts = [
+        pl.DataFrame(keys),
+        _name_columns(records["counters"].astype(np.int64), apmpi.COUNTERS),
+        _name_columns(records["times"].astype(np.float64), apmpi.TIMES),
+    ]
+    table = pl.concat(parts, how="horizontal")
+    return table.with_columns(pl.when(TIMES.is_finite() & (TIMES >= 0)).then(TIMES).name.keep())
 
 
 def with_layouts(files: pl.DataFrame, layouts: Mapping[int, Mapping[str, Any]]) -> pl.DataFrame:

@@ -36,8 +36,8 @@ from ioprism.characteristics.details import (
 from ioprism.characteristics.totals import Amount, Amplification
 from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.model import verdict
-from ioprism.model.finding import Finding, Severity
 from ioprism.model.history import History, MetricHistory
+from ioprism.model.verdict import Finding, Severity
 from ioprism.periodicity import results
 from ioprism.periodicity.many import JobPeriod
 from ioprism.periodicity.online import tracker as online

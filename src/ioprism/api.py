@@ -202,7 +202,7 @@ def insights(
     """
     from ioprism.diagnosis.evidence import evidence_of_trace
     from ioprism.diagnosis.steps import DiagnosisOptions, judge_job
-    from ioprism.engine.memory import in_memory
+    from ioprism.engine.prepared import in_memory
 
     held, engine = in_memory(trace), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())

@@ -1,4 +1,4 @@
-"""Parse and format bytes, seconds and rates; nobody else does."""
+"""Parse and format bytes, seconds and rates: the only place that does."""
 
 from __future__ import annotations
 

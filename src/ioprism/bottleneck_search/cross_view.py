@@ -86,7 +86,7 @@ def _row(
     """One row with every field that rules may speak of."""
     by = tuple(view for view in rows.views if view in one.codes)
     codes = {f"{view}_code": [one.codes[view]] for view in by}
-    keys = pl.DataFrame(codes, schema={name: rows.coded[name].dtype for name in codes})
+    keys = pl.DataFrame(codes, schema={name: rows.code_table[name].dtype for name in codes})
     fields = Walk(rows, settings, known.io_time).fields(keys, by, rows.cells, ())
     whole = rows.main.select(
         pl.col("nanoseconds").sum() / PER_SECOND, pl.col("count", "bytes").sum()
@@ -166,7 +166,7 @@ def _window(one: Merged, known: Costs, settings: Settings) -> tuple[float | None
 def _empty(rows: Rows, settings: Settings) -> pl.DataFrame:
     """The table without rows, with the columns that rules ask for."""
     by = rows.views[:1]
-    keys = rows.coded.select(f"{by[0]}_code").clear()
+    keys = rows.code_table.select(f"{by[0]}_code").clear()
     fields = Walk(rows, settings, 0.0).fields(keys, by, rows.cells, ())
     texts = ("id", "view", "label", "lead")
     numbers = ("severity", "at_stake", "excess_seconds", "excess_time", "time_share", "job_share",

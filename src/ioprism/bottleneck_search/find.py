@@ -114,7 +114,7 @@ def _totals(io: IoRows, trace: Trace, settings: Settings) -> dict[str, float | N
     rows = io.rows
     everything = pl.lit(0, dtype=pl.UInt32)
     fields = all_fields(
-        rows.coded.with_columns(record=everything),
+        rows.code_table.with_columns(record=everything),
         rows.cells.with_columns(record=everything),
         classes=rows.classes,
         records=1,

@@ -26,7 +26,7 @@ from ioprism.engine.base import Engine
 from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
-from ioprism.views.perspectives.stages import Stage, StageStore, stage_key
+from ioprism.views.perspectives.main_view import Stage, StageStore, stage_key
 
 
 def make_settings(

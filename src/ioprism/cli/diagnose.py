@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ioprism.command import options, output
 from ioprism.command.options import PATH, Command, NumberRange, option
+from ioprism.diagnosis.steps import DiagnosisOptions
+from ioprism.diagnosis.steps import diagnose as judge
 from ioprism.errors import CannotJudgeError
-from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.reports import to_json
-from ioprism.reports.to_terminal import diagnose as terminal_form
-from ioprism.settings import Thresholds
-
-if TYPE_CHECKING:  # counters are judged without a table library
-    from ioprism.diagnosis.steps import DiagnosisOptions
-    from ioprism.model.verdict import Verdict
 
 FAILED = 3  # exit code when --fail-on was met
 
@@ -72,35 +66,23 @@ def diagnose(
     Example: ioprism diagnose run42.darshan --fail-on 0.1
     """
     known = _known_of_site(layout_file, ceilings, model_file, servers, site)
-    log = counters_alone(paths, format_name) if known is None else None
-    source: to_json.Source
-    if log is not None:
-        source, verdict = log, _judge_counters(log)
-    else:
-        from ioprism.diagnosis.steps import diagnose as judge
-
-        source = trace = options.read_job(paths, format_name)
-        with output.progress("reading events", quiet=quiet) as progress:
-            verdict = judge(trace, options=known, engine=engine_options.made(progress))
+    trace = options.read_job(paths, format_name)
+    with output.progress("reading events", quiet=quiet) as progress:
+        verdict = judge(trace, options=known, engine=engine_options.made(progress))
     if verdict.status == "cannot-judge" and (verdict.missing or fail_on is not None):
         raise CannotJudgeError(verdict.line, source=paths[0])
     if as_json:
         whole = verdict.to_dict()
-        click.echo(to_json.document(source, {**whole, "causes": whole["causes"][:top]}))
+        click.echo(to_json.document(trace, {**whole, "causes": whole["causes"][:top]}))
     else:
+        from ioprism.reports.to_terminal import diagnose as terminal_form
+
         terminal_form.show(
-            verdict, output.console(), job=source.job, paths=options.shown_paths(paths), top=top
+            verdict, output.console(), job=trace.job, paths=options.shown_paths(paths), top=top
         )
-        output.show_warnings(source.completeness.warnings)
+        output.show_warnings(trace.completeness.warnings)
     if fail_on is not None and verdict.share >= fail_on:
         click.get_current_context().exit(FAILED)
-
-
-def _judge_counters(log: PlainLog) -> Verdict:
-    from ioprism.diagnosis.evidence import evidence_of_log
-    from ioprism.diagnosis.steps import judge_log
-
-    return judge_log(evidence_of_log(log, Thresholds())).verdict
 
 
 def _known_of_site(
@@ -114,7 +96,6 @@ def _known_of_site(
     if not (layout or ceilings or model or servers or site):
         return None
     from ioprism.cli.insights import server_loads
-    from ioprism.diagnosis.steps import DiagnosisOptions
     from ioprism.formats.ceilings import read_ceiling
     from ioprism.formats.layouts import read_layout
     from ioprism.write_time.steps import load_model, seconds_of_writes

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ioprism.command import options, output
 from ioprism.command.figure_options import FigureRequest, page_or_figure
 from ioprism.command.options import PATH, Command, Number, option
-from ioprism.model.trace import Progress, Trace
+from ioprism.engine.local import LocalEngine
+from ioprism.model.trace import Trace
 from ioprism.periodicity.detect import METHODS, Options
 from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings, job_periodicity
 from ioprism.periodicity.sampling import parse_filter
@@ -21,26 +21,8 @@ from ioprism.reports import to_json
 from ioprism.reports.to_terminal import period as terminal_form
 from ioprism.views.time.bandwidth import KEYS
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ioprism.engine.base import View
-
 MOST_PARTS = 20
 CHOSEN = "Hint: leave the option out to have it chosen."
-
-
-@dataclass(frozen=True, slots=True)
-class LateEngine:
-    """The local engine, loaded when it is needed: small signals are answered without it."""
-
-    progress: Progress
-
-    def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
-        """Compute all views."""
-        from ioprism.engine.local import LocalEngine
-
-        return LocalEngine(self.progress).run(trace, *views)
 
 
 class AutoNumber(click.ParamType["float | None"]):
@@ -149,7 +131,7 @@ def period(
         return
     trace = _read(paths, mapping, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        periodicity = job_periodicity(trace, LateEngine(progress), settings)
+        periodicity = job_periodicity(trace, LocalEngine(progress), settings)
     if page is not None:
         _write_page(page, periodicity, trace, settings, replace=force)
     if figure is not None:

@@ -12,7 +12,7 @@ from ioprism.command.figure_options import FigureRequest, page_or_figure
 from ioprism.command.options import Command, option
 from ioprism.diagnosis.steps import DiagnosisOptions
 from ioprism.engine.local import LocalEngine
-from ioprism.model.finding import Severity
+from ioprism.model.verdict import Severity
 from ioprism.report_steps import ReportSettings
 from ioprism.reports.report import report_endings
 from ioprism.reports.to_terminal import report as terminal_form

@@ -10,7 +10,7 @@ import numpy as np
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.rows import READ, SYNC, WRITE, Flags, Ints
 from ioprism.model.history import AchievedRate
-from ioprism.model.sizes import LARGEST_IN_BIN
+from ioprism.model.layers import LARGEST_IN_BIN
 from ioprism.model.trace import Mount, file_system_of
 
 MAX_WAYS = 20  # of a job: those that move most

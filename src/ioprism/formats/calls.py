@@ -15,9 +15,8 @@ from typing import NamedTuple, Protocol
 
 import polars as pl
 
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import LARGEST_PLAUSIBLE, LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
 
 

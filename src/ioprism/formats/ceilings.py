@@ -12,8 +12,8 @@ from typing import Any
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.files import check_file
 from ioprism.formats.text import open_text
-from ioprism.model.ceiling import Ceiling
-from ioprism.model.sizes import MIB
+from ioprism.model.layers import MIB
+from ioprism.model.machine import Ceiling
 
 LARGEST = 64 * 2**20  # bytes of a result file
 _IOR_MAX = re.compile(r"^Max (Write|Read):\s+([\d.]+) MiB/sec", re.MULTILINE)

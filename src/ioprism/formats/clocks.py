@@ -250,8 +250,7 @@ def _shift_job(trace: Trace, ahead: pl.DataFrame, first: float, last: float) -> 
     """Move each process's times by what it is ahead, and the job to its first call."""
     begun = trace.job.start_time
     move = partial(_move_times, moved=ahead.with_columns(pl.col("ahead") + first))
-    return replace(
-        trace,
+    return trace.derive(
         partitions=tuple(add_step(one, move) for one in trace.partitions),
         job=replace(
             trace.job,
@@ -259,6 +258,4 @@ def _shift_job(trace: Trace, ahead: pl.DataFrame, first: float, last: float) -> 
             end_time=None if begun is None else begun + last,
             runtime=last - first,
         ),
-        load_files=lambda: trace.files,
-        load_processes=lambda: trace.processes,
     )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ioprism.formats.partition_steps import add_step
-from ioprism.model.sizes import LARGEST_PLAUSIBLE, MOST_RANKS
+from ioprism.model.layers import LARGEST_PLAUSIBLE, MOST_RANKS
 from ioprism.model.trace import Job, Trace, Warn
 from ioprism.units import format_counted
 
@@ -90,14 +90,11 @@ def check_plausibility(trace: Trace) -> Trace:
     """Return a trace without events and facts about the job that cannot be true."""
     name = trace.paths[0].name if trace.paths else trace.format
     check = partial(leave_out_impossible, source=name)
-    return replace(
-        trace,
+    return trace.derive(
         job=_plausible_job(trace.job, trace.completeness.warn),
         partitions=tuple(
             # Some readers have judged every event themselves.
             one if getattr(one, "judged", False) else add_step(one, check)
             for one in trace.partitions
         ),
-        load_files=lambda: trace.files,
-        load_processes=lambda: trace.processes,
     )

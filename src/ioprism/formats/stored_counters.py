@@ -14,7 +14,7 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.darshan.records import FIXED
-from ioprism.formats.darshan.variable_tables import HEATMAP, LUSTRE
+from ioprism.formats.darshan.tables import HEATMAP, LUSTRE
 from ioprism.model.trace import LazyTables, Trace
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError, UsageError
-from ioprism.model.workload import JobClass, Workload
+from ioprism.model.machine import JobClass, Workload
 from ioprism.units import parse_bytes
 
 KNOWN = {

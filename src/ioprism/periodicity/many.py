@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioprism.engine.base import Engine
-from ioprism.engine.processes import CRASHED, mapped
+from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import AnalysisError, IoprismError, SignalTooShortError
 from ioprism.formats.job_groups import Group
 from ioprism.model.pseudonyms import shown_message
@@ -123,7 +123,9 @@ def period_table(
     """Find the periods of many jobs, each group of paths being one, on all cores."""
     work = partial(_attempt, settings=settings, format_name=format_name, reading=reading)
     rows = list(
-        _report_progress(mapped(work, groups, crashed=_crashed_job, processes=processes), progress)
+        _report_progress(
+            map_in_processes(work, groups, crashed=_crashed_job, processes=processes), progress
+        )
     )
     jobs = [row for row in rows if isinstance(row, JobPeriod)]
     failed = [shown_message(row.message) for row in rows if isinstance(row, FailedPeriod)]

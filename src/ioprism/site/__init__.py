@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 if TYPE_CHECKING:
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import ServerLoads
     from ioprism.site.history import SiteHistory
     from ioprism.site.steps import Added
     from ioprism.site.summary import SiteStory, SiteTable, SiteTables

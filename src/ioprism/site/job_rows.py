@@ -11,8 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.characteristics.breakdown import by_file
-from ioprism.characteristics.storage_path import by_host, by_target
+from ioprism.characteristics.breakdown import by_file, by_host, by_target
 from ioprism.characteristics.totals import Characteristics, characterise
 from ioprism.diagnosis.achieved_rates import achieved_rates
 from ioprism.diagnosis.observed import Observed
@@ -115,7 +114,7 @@ def _collective(trace: Trace) -> float | None:
     module = MODULES["MPI-IO"]
 
     def total(counters: Mapping[str, Sequence[str]]) -> int:
-        names = {module.named(name) for names in counters.values() for name in names}
+        names = {module.counter_name(name) for names in counters.values() for name in names}
         return int(table.select(pl.sum_horizontal(pl.col(sorted(names)).sum())).item() or 0)
 
     every = total(module.calls)

@@ -12,7 +12,7 @@ import polars as pl
 
 from ioprism.diagnosis.rows import Floats
 from ioprism.model.history import AchievedRate, History, MetricHistory
-from ioprism.model.sizes import MIB
+from ioprism.model.layers import MIB
 from ioprism.site.events import CHANGED_SHARE, HABITS, find_change
 from ioprism.text import printable
 from ioprism.units import format_amount, format_bytes, format_counted, format_seconds

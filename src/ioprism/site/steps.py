@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ioprism.engine.processes import CRASHED, mapped
+from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import (
     AnalysisError,
     IoprismError,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ioprism.engine.base import Engine
     from ioprism.engine.cluster import Session
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import ServerLoads
     from ioprism.model.trace import Trace
     from ioprism.site.summary import Chosen, SiteTables
 
@@ -103,7 +103,7 @@ def add_logs(
         work = partial(_described, options=chosen, named=named)
         todo = list(new.items())
         results = (
-            mapped(work, todo, crashed=_crashed, processes=chosen.processes)
+            map_in_processes(work, todo, crashed=_crashed, processes=chosen.processes)
             if cluster is None
             else (rows for part in _batched(todo) for rows in cluster.map(work, part))
         )
@@ -221,7 +221,7 @@ def _described(
     """One log as rows, or why it cannot be read; None for what lies beside the logs."""
     from ioprism.diagnosis.steps import diagnose_observed
     from ioprism.engine.local import LocalEngine
-    from ioprism.engine.memory import in_memory
+    from ioprism.engine.prepared import in_memory
     from ioprism.formats.registry import read_trace
     from ioprism.site.job_rows import JobFacts, job_rows
 

@@ -30,8 +30,7 @@ from ioprism import (
     characterise,
     read,
 )
-from ioprism.characteristics.breakdown import by_file, by_rank
-from ioprism.characteristics.storage_path import by_host, by_target
+from ioprism.characteristics.breakdown import by_file, by_host, by_rank, by_target
 from ioprism.report_steps import Document
 from ioprism.reports.to_html import report as form
 from ioprism.views.picture.timeline import timeline

@@ -15,7 +15,7 @@ from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks, Name, Reas
 from ioprism.bottleneck_search.rule_language.load import TEXT_FIELDS, Rule, Template
 from ioprism.text import printable
 from ioprism.units import format_seconds
-from ioprism.views.perspectives.fields import FIELDS
+from ioprism.views.perspectives.records import FIELDS
 
 # What needs no telling of a record that costs more than its peers.
 COMMONPLACE = ("large_transfers",)

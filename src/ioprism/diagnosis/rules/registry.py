@@ -22,9 +22,8 @@ from ioprism.diagnosis.rules import (
     wording,
 )
 from ioprism.diagnosis.rules.rule import Hit, Rule, Unknown
-from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
-from ioprism.model.verdict import NotChecked
+from ioprism.model.verdict import Finding, NotChecked, Severity
 from ioprism.plugins import declared, load
 from ioprism.units import format_counted
 

@@ -18,8 +18,8 @@ from ioprism.formats.calls import classify
 from ioprism.formats.darshan.records import POSIX
 from ioprism.formats.dftracer.decode import Line, decode_text, whole_number
 from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces
+from ioprism.model.layers import LARGEST_PLAUSIBLE
 from ioprism.model.schema import Layer
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
 from ioprism.units import format_counted
 

@@ -29,9 +29,8 @@ from ioprism.formats.dftracer.templates import (
     template_of,
 )
 from ioprism.formats.file_pointer import UNKNOWN, FilePointers, Integers
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import LARGEST_PLAUSIBLE, LAYERS
 from ioprism.model.schema import OPERATIONS
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
 
 UNDEFINED = -1  # a file whose hash is defined nowhere; `UNKNOWN`: a call without file
 FILE = "fhash"

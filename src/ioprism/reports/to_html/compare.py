@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ioprism.comparison.changes import Comparison
-from ioprism.model.finding import Finding
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
+from ioprism.model.verdict import Finding
 from ioprism.report_steps import Document
 from ioprism.reports.comparing import details, metric_row, telling, verdict
 from ioprism.reports.to_html.page import asset

@@ -10,11 +10,11 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.model.finding import Finding
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.quantities import label, quantity
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
+from ioprism.model.verdict import Finding
 from ioprism.periodicity.results import Periodicity
 from ioprism.phase_detection.find import Phases
 from ioprism.report_steps import Document

@@ -20,7 +20,7 @@ from ioprism.reports.to_terminal import facts, heading
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_counted, format_seconds
 from ioprism.views.calls.call_class import SIZE_NAMES
-from ioprism.views.perspectives.fields import BINS
+from ioprism.views.perspectives.records import BINS
 
 STYLES = {"critical": "bold red", "very high": "red", "high": "yellow", "medium": "cyan"}
 BAR = 20

@@ -10,10 +10,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.diagnosis.rules.registry import Insights
-from ioprism.model.finding import SERIOUS, Finding, Severity
 from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
-from ioprism.model.verdict import NotChecked
+from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Severity
 from ioprism.reports.to_terminal import heading, name, table
 from ioprism.reports.to_terminal.causes import headline, show_causes
 from ioprism.reports.to_terminal.diagnose import job_line

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.model.finding import SERIOUS, Finding
 from ioprism.model.quantities import label, quantity
 from ioprism.model.signal import FloatArray
+from ioprism.model.verdict import SERIOUS, Finding
 from ioprism.report_steps import Document
 from ioprism.reports.to_terminal import facts, heading, name
 from ioprism.reports.to_terminal.causes import headline, show_causes

@@ -283,7 +283,9 @@ def _file_spans(table: pl.DataFrame, module: Module, operation: str) -> pl.DataF
         return None
     moves = operation != "metadata"
     kind = operation if moves else "open"
-    counted = [module.named(name) for name in (module.calls[operation] if moves else module.opens)]
+    counted = [
+        module.counter_name(name) for name in (module.calls[operation] if moves else module.opens)
+    ]
     calls = pl.sum_horizontal([name for name in counted if name in table.columns])
     size = pl.col(module.bytes(operation)) if moves else pl.lit(None)
     # A record without such calls has zeros for both times.
@@ -304,6 +306,10 @@ def _file_spans(table: pl.DataFrame, module: Module, operation: str) -> pl.DataF
 
 def _span_counters(module: Module, operation: str) -> tuple[str, str]:
     if operation == "metadata":
-        return module.named("F_OPEN_START_TIMESTAMP"), module.named("F_CLOSE_END_TIMESTAMP")
+        return module.counter_name("F_OPEN_START_TIMESTAMP"), module.counter_name(
+            "F_CLOSE_END_TIMESTAMP"
+        )
     name = operation.upper()
-    return module.named(f"F_{name}_START_TIMESTAMP"), module.named(f"F_{name}_END_TIMESTAMP")
+    return module.counter_name(f"F_{name}_START_TIMESTAMP"), module.counter_name(
+        f"F_{name}_END_TIMESTAMP"
+    )

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from ioprism import LocalEngine, NotEnoughMemoryError, Trace
-from ioprism.engine import room
+from ioprism.engine import summaries
 from ioprism.model.trace import Warn
 from ioprism.views.calls.totals import Totals
 from ioprism.views.perspectives.main_view import MainView
@@ -51,12 +51,12 @@ def job(seconds: float) -> tuple[Trace, list[int]]:
 def test_a_few_pairs_tell_what_all_partitions_need(
     seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(room, "ONE_PAIR_IN", 6)
+    monkeypatch.setattr(summaries, "ONE_PAIR_IN", 6)
     trace, _ = job(seconds)
     (whole,) = LocalEngine().run(trace, MainView())
-    samples = [room.sample([MainView()], pair) for pair in room.pairs(trace.partitions)]
+    samples = [summaries.sample([MainView()], pair) for pair in summaries.pairs(trace.partitions)]
 
-    needed = room.needed_by_all(samples, PARTITIONS)
+    needed = summaries.needed_by_all(samples, PARTITIONS)
 
     assert len(samples) == 4
     assert 0.6 < needed / MainView().memory(whole) < 1.7
@@ -64,7 +64,7 @@ def test_a_few_pairs_tell_what_all_partitions_need(
 
 def test_what_does_not_fit_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     trace, read = job(3.0)
-    monkeypatch.setattr(room, "PROGRAM", 2 * 10**9)
+    monkeypatch.setattr(summaries, "PROGRAM", 2 * 10**9)
 
     with pytest.raises(NotEnoughMemoryError, match=r"needs about 2.0 GB.*may use only 1.0 GB"):
         LocalEngine(memory_limit=10**9).run(trace, MainView())

@@ -1,6 +1,8 @@
-"""Intervals of time as arrays: their union, and how much of others they cover."""
+"""Arrays of numbers: unions of intervals, quantiles, and times that can be true."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +13,7 @@ Floats = npt.NDArray[np.float64]
 def unite(start: Floats, end: Floats) -> tuple[Floats, Floats]:
     """Return the disjoint intervals that these cover; those that touch are joined.
 
-    When the n-th start comes after the n-1 first ends, nobody is busy in between: so two
+    When the n-th start comes after the n-1 first ends, nothing is busy in between: so two
     sorts, each on its own, suffice. Traces are mostly in order, which a stable sort makes use of.
     """
     if not len(start):
@@ -66,3 +68,34 @@ class Cover:
         finish = np.minimum(end[owner], free_to[gap])
         some = finish > begin
         return begin[some], finish[some]
+
+
+def median(numbers: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> float:
+    """The middle one, or the mean of both in the middle."""
+    return quantile(numbers, 0.5)
+
+
+def quantile(numbers: npt.NDArray[np.float64] | npt.NDArray[np.int64], share: float) -> float:
+    """The number that this share of all is below; interpolated where it falls between two."""
+    place = share * (len(numbers) - 1)
+    low, high = math.floor(place), math.ceil(place)
+    ordered = np.partition(numbers, [low, high] if high > low else low)
+    return float(ordered[low] + (place - low) * (ordered[high] - ordered[low]))
+
+
+CLOCKS_DIFFER = 1.01  # times the run time that a rank may spend in metadata calls
+
+
+def believable_metadata(
+    ranks: npt.ArrayLike, seconds: npt.ArrayLike, runtime: float | None
+) -> bool:
+    """Return whether no rank spends more time in metadata calls than the run lasts.
+
+    Some Darshan versions count from the first open to the last. Records of all ranks (-1) do not
+    count.
+    """
+    rank, spent = np.asarray(ranks, np.int64), np.asarray(seconds, np.float64)
+    own = rank >= 0
+    if not runtime or not own.any():
+        return True
+    return float(np.bincount(rank[own], spent[own]).max()) <= runtime * CLOCKS_DIFFER

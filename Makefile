@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs notebooks dist fuzz mutants lowest newest clean
+.PHONY: help demo test lint frontend bench docs notebooks dist fuzz mutants lowest newest clean
 
 help:
 	@echo "make demo   diagnose a sample trace and say where the results are"
 	@echo "make test   run the tests"
 	@echo "make lint   format, style, types, one-way imports"
+	@echo "make frontend  check, test and bundle the pages' sources of frontend/ (needs node and npm)"
 	@echo "make bench  measure every claim of benchmarks/README.md"
 	@echo "make docs   regenerate the reference pages and schemas, build the site"
 	@echo "make notebooks  run the notebooks again and keep their output"
@@ -49,6 +50,10 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The bundles are committed: installing ioprism needs no node. CI builds them again and compares.
+frontend:
+	cd frontend && npm ci --no-audit --no-fund && npm run check && npm test && npm run build
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

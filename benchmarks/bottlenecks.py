@@ -1,4 +1,4 @@
-"""Bottlenecks of 2.1 M DFTracer events beside WisIO and dfanalyzer; rates of both stages."""
+"""Bottlenecks of 2.1 M DFTracer events beside WisIO and dfanalyzer."""
 
 from __future__ import annotations
 
@@ -7,44 +7,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from benchmarks.peers import BENCH, OURS, SHARED, Cost, measure, peer, row, run
+from benchmarks.peers import BENCH, OURS, SHARED, Cost, measure, peer, row
 
 TRACE = "dftracer/gen-large-v22"
 VIEWS = "view_types=[file_name,proc_name,time_range]"
 WIDTHS = (44, 10, 10, 12, 12)
-
-RATES = """
-import json, sys, time
-import numpy as np, polars as pl
-from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.severity import rate_records
-from ioprism.bottleneck_search.rule_language.explain import apply_rules
-from ioprism.bottleneck_search.rule_language.load import rules
-from ioprism.views.perspectives.fields import FIELDS
-
-def best(work):
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        work()
-        times.append(time.process_time() - start)
-    return min(times)
-
-rng = np.random.default_rng(seed=1)
-n = 5_000_000
-times = rng.exponential(1.0, n)
-records = pl.DataFrame({
-    "seconds": times, "slowest_process": times, "count": rng.exponential(1.0, n),
-    "bytes": np.zeros(n), "data_seconds": times, "slowest_process_data": times,
-})
-classify = n / best(lambda: rate_records(records, Settings(), io_time=1.0))
-del records
-n = 1_000_000
-table = pl.DataFrame({name: rng.exponential(1.0, n) for name in FIELDS})
-known = rules()
-reason = n / best(lambda: apply_rules(table, known))
-print(json.dumps({"classify": classify, "reason": reason, "rules": len(known)}))
-"""
 
 
 def main() -> None:
@@ -60,9 +27,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, command in _peers(trace, Path(folder)):
             _line(name, _best(command, times=1), ours)
-    said = run(OURS, RATES).said
-    print(f"classified per CPU second: {said['classify'] / 1e6:.1f} M records")
-    print(f"explained per CPU second:  {said['reason'] / 1e6:.1f} M by {said['rules']} rules")
 
 
 def _copy(source: Path) -> Path:

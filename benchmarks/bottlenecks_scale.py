@@ -22,9 +22,9 @@ FUNCTIONS = ("pread64", "pwrite64", "open64", "close", "lseek64", "stat64", "fsy
 SHARES = (0.5, 0.3, 0.04, 0.04, 0.06, 0.04, 0.02)
 WIDTHS = (52, 10, 10, 14)
 EMPTY_CLUSTER = """
-from ioprism.engine.cluster import ClusterSettings, connected
+from ioprism.engine.cluster import ClusterSettings, connect
 if __name__ == "__main__":
-    with connected(ClusterSettings(workers=2)):
+    with connect(ClusterSettings(workers=2)):
         pass
 """
 

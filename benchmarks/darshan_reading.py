@@ -13,14 +13,14 @@ import numpy as np
 import polars as pl
 
 from benchmarks.peers import BENCH, OURS, SHARED, Cost, peer, row, run
-from benchmarks.synthetic.darshan_writer import write_log
-from ioprism.formats.darshan.content import (
+from benchmarks.synthetic.darshan_records import (
     Counters,
     Dxt,
     DxtRecord,
     LogContent,
     Segments,
 )
+from benchmarks.synthetic.darshan_writer import write_log
 from ioprism.model.trace import Job
 
 MILLION = 1_000_000

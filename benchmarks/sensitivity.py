@@ -19,7 +19,7 @@ from benchmarks.diagnosis_cases import make_cases
 from ioprism.diagnosis.judge import judge_trace
 from ioprism.diagnosis.limits import Limits
 from ioprism.engine.local import LocalEngine
-from ioprism.engine.memory import in_memory
+from ioprism.engine.prepared import in_memory
 from ioprism.errors import IoprismError
 from ioprism.formats.registry import read_trace
 

@@ -25,7 +25,7 @@ from docs.schema_words import (
     some,
 )  # fmt: skip
 from docs.schemas_machine import EVENT, GROUP, SERVERS, SITE, WRITE_TIME
-from ioprism.bottleneck_search.result import Bottleneck, ViewSummary
+from ioprism.bottleneck_search.result import AlikeGroup, Bottleneck, ViewSummary
 from ioprism.characteristics.details import (
     CommonSize,
     FileGroup,
@@ -36,7 +36,8 @@ from ioprism.characteristics.details import (
 from ioprism.characteristics.totals import Amount, Amplification
 from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.model import verdict
-from ioprism.model.finding import Finding, Severity
+from ioprism.model.history import History, MetricHistory
+from ioprism.model.verdict import Finding, Severity
 from ioprism.periodicity import results
 from ioprism.periodicity.many import JobPeriod
 from ioprism.periodicity.online import tracker as online
@@ -129,15 +130,23 @@ VERDICT = keys({
     "first": said(maybe(TEXT), "the code of the main cause"),
 })  # fmt: skip
 STALL = said(of(verdict.StallTime), "wall time during which I/O stalls the job")
+HISTORY = said(
+    of(
+        History,
+        lines=said(each(TEXT), "what is worth reading, as sentences"),
+        metrics=each(of(MetricHistory, earlier=each(each(NUMBER)))),
+    ),
+    "with --site: this run against what a site's other jobs reached, and its earlier runs",
+)
 DIAGNOSE = joined(
     keys({"verdict": VERDICT, "io_stall": STALL}),
     of(
         verdict.Verdict,
-        without=("status", "line", "io_stall", "stages", "findings", "missing"),
+        without=("status", "line", "io_stall", "stages", "findings", "missing", "history"),
         causes=said(each(CAUSE), "largest saving first"),
         possible=said(each(POSSIBLE), "what the log does not exclude"),
     ),
-    keys({}, stages=of(verdict.Verdict)["properties"]["stages"]),
+    keys({}, stages=of(verdict.Verdict)["properties"]["stages"], history=HISTORY),
 )
 JUDGED = joined(
     keys({
@@ -153,7 +162,7 @@ JUDGED = joined(
         "causes": said(each(CAUSE), "as `diagnose` has them"),
         "possible": said(each(POSSIBLE), "as `diagnose` has them"),
         "ledger": said(each(of(verdict.LedgerLine)), "sums to the stall time"),
-    }),
+    }, history=HISTORY),
 )  # fmt: skip
 MANY_JUDGED = keys({
     "codes": said(named(WHOLE), "in how many jobs each finding comes up"),
@@ -165,6 +174,7 @@ BOTTLENECK = of(
     Bottleneck,
     views=said(each(each(TEXT)), "the perspectives in which it stands out"),
     peers=said(named(ANY), "what it is compared with"),
+    members=said(each(named(ANY)), "records it stands for: name, seconds, excess_seconds"),
 )
 BOTTLENECKS = keys(
     {
@@ -172,6 +182,7 @@ BOTTLENECKS = keys(
         "totals": said(named(maybe(NUMBER)), "of the job"),
         "views": said(each(of(ViewSummary)), "the perspectives looked at"),
         "bottlenecks": said(each(BOTTLENECK), "worst first"),
+        "groups": said(each(of(AlikeGroup)), "those that are alike, with `--method slope`"),
         "found": said(WHOLE, "bottlenecks, those on other pages included"),
         "unexplained": said(WHOLE, "bottlenecks that no rule explains"),
         "coverage": said(maybe(NUMBER), "share of bottlenecks that a rule explains"),
@@ -303,7 +314,7 @@ COMPARE = keys({
         "better": said(maybe(FLAG), "null: neither, or within the noise"),
     })),
     "findings": keys({"gone": each(FINDING), "new": each(FINDING), "kept": each(KEPT)}),
-})  # fmt: skip
+}, history=HISTORY)  # fmt: skip
 RECORDING = keys({
     "command": each(TEXT), "tracer": TEXT,
     "cost": said(maybe(keys({"per_call": NUMBER, "per_process": NUMBER})),
@@ -365,7 +376,7 @@ OF_NOTHING = {
 PARTS_OF_SEVERAL = {
     "A finding": FINDING, "A cause": CAUSE, "A bottleneck": BOTTLENECK, "Something not checked":
     NOT_CHECKED["items"], "A period": of(results.Period, without=("phases",)),
-    "An amount": AMOUNT, "An event": EVENT, "A group of jobs": GROUP,
+    "An amount": AMOUNT, "A history": HISTORY, "An event": EVENT, "A group of jobs": GROUP,
 }  # fmt: skip
 WHOLE_ANSWERS = {
     "diagnose": DIAGNOSE, "bottlenecks": BOTTLENECKS, "phases": PHASES, "period": PERIODICITY,

@@ -224,26 +224,43 @@ EVENT = keys({
     "node_hours": maybe(NUMBER),
 })  # fmt: skip
 EVENTS = each(EVENT)
+ESTIMATED = said(NUMBER, "share of the node-hours whose nodes are estimated from ranks, 0 to 1")
+NOT_JUDGED = said(WHOLE, "jobs whose logs cannot be judged; they are among `jobs`")
 SITE_JOB = keys(
     {
         **{column.name: _column(column) for column in SITE_JOBS.columns},
+        "nodes": said(WHOLE, "as the log names them, or estimated"),
+        "nodes_estimated": said(FLAG, "whether nodes, and node-hours, are estimated from ranks"),
+        "node_hours": said(NUMBER, "nodes times run time"),
+        "io_stall_node_hours": said(maybe(NUMBER), "null if the log cannot be judged"),
+        "saving_node_hours": said(maybe(NUMBER), "null if the log cannot be judged"),
         "savings": SAVINGS,
     },
     others_rate=said(maybe(NUMBER), "bytes per second that servers moved for others; --servers"),
 )
 GROUP = joined(keys(HOURS), keys(
-    {"jobs": WHOLE, "io_stall_node_hours": NUMBER, "bytes_read": WHOLE, "bytes_written": WHOLE,
+    {"jobs": WHOLE, "not_judged": NOT_JUDGED, "estimated_share": ESTIMATED,
+     "io_stall_node_hours": NUMBER, "bytes_read": WHOLE, "bytes_written": WHOLE,
      "users": WHOLE, "applications": WHOLE, "savings": SAVINGS},
     application=maybe(TEXT), user=maybe(one_of(TEXT, WHOLE)),
 ))  # fmt: skip
 PLACE = keys(
     {"jobs": WHOLE, "operations": WHOLE, "bytes": WHOLE, "seconds": NUMBER, "rate": maybe(NUMBER),
-     "relative_rate": maybe(NUMBER), "relative_rate_worst_tenth": maybe(NUMBER)},
-    target=TEXT, host=TEXT,
+     "relative_rate": said(maybe(NUMBER), "rate over the median of its job's others: median job"),
+     "relative_rate_worst_tenth": said(maybe(NUMBER), "the same in the worst tenth of jobs")},
+    file_system=said(TEXT, "mount point"), target=TEXT, host=TEXT,
 )  # fmt: skip
 CAUSE = joined(
     keys(HOURS), keys({"code": TEXT, "jobs": WHOLE, "applications": WHOLE, "users": WHOLE})
 )
+SITE_FILE = keys(
+    {"file_system": said(TEXT, "mount point"), "jobs": WHOLE, "applications": WHOLE,
+     "users": WHOLE, "files_per_job": said(WHOLE, "of this kind, at most"), "operations": WHOLE,
+     "bytes_read": WHOLE, "bytes_written": WHOLE, "seconds": NUMBER,
+     "request_bytes": maybe(NUMBER), "rate": maybe(NUMBER)},
+    pattern=said(TEXT, "the path, digits replaced by #; --by pattern"),
+    file=said(TEXT, "the path; --by file"),
+)  # fmt: skip
 PERIODIC = keys({
     "application": maybe(TEXT), "jobs": WHOLE, "node_hours": NUMBER,
     "period": said(NUMBER, "median of its jobs, in seconds"), "period_low": NUMBER,
@@ -252,15 +269,19 @@ PERIODIC = keys({
 })  # fmt: skip
 ROWS = {
     "jobs": SITE_JOB, "applications": GROUP, "users": GROUP, "targets": PLACE, "hosts": PLACE,
-    "causes": CAUSE,
+    "causes": CAUSE, "files": SITE_FILE,
     "periods": PERIODIC,
 }  # fmt: skip
+NOTE = said(maybe(TEXT), "which node-hours are estimates, and by what")
 SITE = {
     "add": of(Added),
-    **{name: keys({name: each(row), "events": EVENTS}) for name, row in ROWS.items()},
+    **{
+        name: keys({name: each(row), "events": EVENTS, "note": NOTE}) for name, row in ROWS.items()
+    },
     "report": keys({
         "totals": joined(keys(HOURS), keys({
-            "jobs": WHOLE, "io_stall_node_hours": NUMBER, "from": maybe(NUMBER),
+            "jobs": WHOLE, "not_judged": NOT_JUDGED, "estimated_share": ESTIMATED, "note": NOTE,
+            "io_stall_node_hours": NUMBER, "from": maybe(NUMBER),
             "to": maybe(NUMBER), "applications": WHOLE, "users": WHOLE,
             "known_node_hours": said(NUMBER, "of logs that tell when their job did I/O"),
             "periodic_node_hours": NUMBER, "periodic_write_node_hours": NUMBER,

@@ -154,15 +154,16 @@ def test_the_page_draws_and_zooms_with_tiles(server: ExploreServer, screen: Page
     screen.set_default_timeout(30_000)
     screen.goto(server.address)
     screen.wait_for_selector("html[data-ready]", state="attached")
-    whole = screen.evaluate("() => ioprism.shown.marks.count")
+    whole = screen.evaluate("() => ioprism.job.marks.count")
     screen.wait_for_selector("html[data-told]", state="attached")
     screen.evaluate("() => { delete document.documentElement.dataset.tile; }")
-    screen.evaluate("() => ioprism.state.time.show(10, 12)")
+    screen.evaluate("() => ioprism.axis.show(10, 12)")
     screen.wait_for_selector("html[data-tile]", state="attached")
 
-    assert 0 < screen.evaluate("() => ioprism.shown.marks.count") < whole
+    assert 0 < screen.evaluate("() => ioprism.job.marks.count") < whole
     assert screen.locator(".finding").count() > 3
-    assert screen.locator("#tables table").count() > 2
+    screen.click("#tab-files")
+    assert screen.locator("#tab-panel table").count() > 0
 
 
 def test_two_at_once_do_not_collide(server: ExploreServer) -> None:

@@ -117,7 +117,7 @@ def test_recipes_name_this_version(path: str, version: str) -> None:
     assert re.search(version, (ROOT / path).read_text("utf-8"), re.MULTILINE)
 
 
-OTHER_NAMES = {"duckdb": "python-duckdb", "isal": "python-isal", "msgpack": "msgpack-python"}
+OTHER_NAMES = {"isal": "python-isal", "msgpack": "msgpack-python"}
 
 
 def floors(requirements: list[str], other_names: dict[str, str]) -> dict[str, str]:

@@ -193,7 +193,5 @@ def test_counters_and_job_lists_have_readers_of_plug_ins_too(
 
 
 def test_a_plug_in_that_cannot_be_loaded_is_named_with_its_package() -> None:
-    with pytest.raises(
-        PluginError, match=r"'broken' \(ioprism.diagnosis.rules\) of no_such_module.*\nHint"
-    ):
+    with pytest.raises(PluginError, match=r"'broken' \(ioprism.rules\) of no_such_module.*\nHint"):
         plugins.load(EntryPoint("broken", "no_such_module:RULES", "ioprism.rules"))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks.simulated_storage.dftracer_writer import write_dftracer
 from benchmarks.simulated_storage.draw import Draw, draw
 from benchmarks.simulated_storage.kinds import (
     collective,
@@ -18,7 +19,6 @@ from benchmarks.simulated_storage.kinds import (
 from benchmarks.simulated_storage.scenario import Case, Scenario, play
 from benchmarks.synthetic.darshan_content import FILE_ALIGNMENT, log_content
 from benchmarks.synthetic.darshan_writer import write_log, write_trace
-from ioprism.formats.dftracer.writer import write_dftracer
 from ioprism.storage.atomic import atomic_write_text
 
 WORTH = 0.04  # of the run time; what saves less is drawn again

@@ -14,10 +14,7 @@ import polars as pl
 from benchmarks.simulated_storage.play import Recorded
 from benchmarks.simulated_storage.simulate import Run, events, targets_of
 from benchmarks.synthetic.darshan_content import COUNTED, FILE_ALIGNMENT, record_id
-from benchmarks.synthetic.darshan_reduce import SHARED, reduce_shared
-from benchmarks.synthetic.darshan_tally import PREFIXES, tally
-from benchmarks.synthetic.darshan_writer import write_log
-from ioprism.formats.darshan.content import (
+from benchmarks.synthetic.darshan_records import (
     Counters,
     LogContent,
     Lustre,
@@ -25,6 +22,9 @@ from ioprism.formats.darshan.content import (
     LustreRecord,
     Module,
 )
+from benchmarks.synthetic.darshan_reduce import SHARED, reduce_shared
+from benchmarks.synthetic.darshan_tally import PREFIXES, tally
+from benchmarks.synthetic.darshan_writer import write_log
 from ioprism.model.trace import Job
 
 AT_ONCE = 250  # runs whose calls are counted together

@@ -212,7 +212,7 @@ def write_year(folder: Path, of: Centre) -> int:
         traced = [plan for plan in batch if plan.application.traced]
         counted = [plan for plan in batch if not plan.application.traced]
         for plan in traced:
-            _write_traced(_place(folder, plan), plan, _run(of, plan))
+            _write_traced(_place(folder, plan), plan, simulate_job(of, plan))
         written += len(traced) + write_many(_wanted(folder, of, counted))
     return written
 
@@ -225,7 +225,7 @@ def _place(folder: Path, plan: JobPlan) -> Path:
 
 def _wanted(folder: Path, of: Centre, plans: Iterable[JobPlan]) -> Iterator[Wanted]:
     for plan in plans:
-        done = _run(of, plan)
+        done = simulate_job(of, plan)
         job = replace(
             done.job(start_time=FIRST_DAY + plan.start * DAY, job_id=str(plan.number)),
             user=plan.user,
@@ -250,7 +250,8 @@ def _same(table: pl.DataFrame) -> pl.DataFrame:
     return table
 
 
-def _run(of: Centre, plan: JobPlan) -> Run:
+def simulate_job(of: Centre, plan: JobPlan) -> Run:
+    """Run one job on the machine as it is that day."""
     sick = of.sick_from <= plan.start < of.sick_from + SICK_DAYS
     slow = of.slow_from <= plan.start < of.slow_from + SLOW_NODE_DAYS
     at = plan.nodes.index(of.slow_node) if of.slow_node in plan.nodes else None

@@ -11,9 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from benchmarks.synthetic.darshan_reduce import SHARED, reduce_shared
-from benchmarks.synthetic.darshan_tally import PREFIXES, tally
-from ioprism.formats.darshan.content import (
+from benchmarks.synthetic.darshan_records import (
     Counters,
     Dxt,
     DxtRecord,
@@ -26,6 +24,8 @@ from ioprism.formats.darshan.content import (
     Module,
     Segments,
 )
+from benchmarks.synthetic.darshan_reduce import SHARED, reduce_shared
+from benchmarks.synthetic.darshan_tally import PREFIXES, tally
 from ioprism.model.trace import Trace
 
 FILE_ALIGNMENT = 4096  # bytes; what most file systems tell Darshan

@@ -13,8 +13,8 @@ from typing import BinaryIO, Literal, Protocol
 from isal import isal_zlib
 
 from benchmarks.synthetic.darshan_content import FILE_ALIGNMENT, log_content
+from benchmarks.synthetic.darshan_records import Bytes, LogContent
 from ioprism.errors import OutputError, UsageError
-from ioprism.formats.darshan.content import Bytes, LogContent
 from ioprism.formats.darshan.job import METADATA
 from ioprism.formats.darshan.log import COMPRESSIONS, MAGIC, NEW_HEADER, ByteOrder
 from ioprism.formats.darshan.records import ADDED_IN, MODULES

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ioprism.version import __version__
 
 if TYPE_CHECKING:
-    from ioprism import servers, write_time
+    from ioprism import servers, site, write_time
     from ioprism.api import (
         analyse,
         anonymise,
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     )
     from ioprism.inspection import FindingInspection
     from ioprism.model.files import file_table
-    from ioprism.model.finding import Finding, Recommendation, Severity, Subject
     from ioprism.model.schema import EVENTS, FILES, PROCESSES
     from ioprism.model.signal import Signal, StepFunction
     from ioprism.model.trace import Completeness, Job, MemoryPartition, Mount, Partition, Trace
@@ -80,10 +79,14 @@ if TYPE_CHECKING:
         CallGroup,
         Cause,
         Contrast,
+        Finding,
         LedgerLine,
         Possible,
+        Recommendation,
         Saving,
+        Severity,
         StallTime,
+        Subject,
         Verdict,
     )
     from ioprism.periodicity.of_job import period
@@ -109,11 +112,11 @@ _HOMES = {
     "engine.dask": "DaskEngine",
     "engine.local": "LocalEngine",
     "model.files": "file_table",
-    "model.finding": "Finding Recommendation Severity Subject",
     "model.schema": "EVENTS FILES PROCESSES",
     "model.signal": "Signal StepFunction",
     "model.trace": "Completeness Job MemoryPartition Mount Partition Trace",
-    "model.verdict": "CallGroup Cause Contrast LedgerLine Possible Saving StallTime Verdict",
+    "model.verdict": "CallGroup Cause Contrast Finding LedgerLine Possible Recommendation Saving "
+    "Severity StallTime Subject Verdict",
     "inspection": "FindingInspection",
     "report_steps": "ReportSettings",
     "reports.figures.catalogue": "StaticFigure",
@@ -213,6 +216,7 @@ __all__ = [
     "sample_log",
     "schedule",
     "servers",
+    "site",
     "write_time",
 ]
 
@@ -220,7 +224,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
     if name not in __all__:
         raise AttributeError(f"module 'ioprism' has no attribute {name!r}")
-    if name in ("servers", "write_time"):
+    if name in ("servers", "site", "write_time"):
         return import_module(f"ioprism.{name}")
     home = "errors" if name.endswith(("Error", "Warning")) else _HOME.get(name, "api")
     return getattr(import_module(f"ioprism.{home}"), name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ from ioprism.characteristics.totals import Characteristics
 from ioprism.characteristics.totals import characterise as _characterise
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
+from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace, read_traces
 from ioprism.model.trace import Trace
 from ioprism.reports.figures.catalogue import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ioprism.bottleneck_search.inspection import Inspection
     from ioprism.comparison.changes import Comparison
     from ioprism.diagnosis.rules.registry import Insights
+    from ioprism.diagnosis.steps import JobHistory
     from ioprism.inspection import FindingInspection
     from ioprism.model.verdict import Verdict
     from ioprism.periodicity.results import Periodicity
@@ -38,6 +40,7 @@ def read(
     *paths: str | Path,
     format: str | None = None,  # noqa: A002 - as --format
     one_job: bool = False,
+    clock_offsets: Mapping[str, float] | None = None,
 ) -> Trace:
     """Read files and folders of any known format as one trace.
 
@@ -45,12 +48,14 @@ def read(
         paths: of one job, such as a log or the files that a tracer wrote for its processes.
         format: of the files; recognised from their content if None.
         one_job: whether several jobs are read as one workflow.
+        clock_offsets: seconds by which the clock of a host, a rank (`rank3`) or a file is ahead.
 
     Raises:
         SeveralJobsError: they are several jobs. `read_jobs` returns a trace of each.
     """
     grouping: Grouping = "one" if one_job else "auto"
-    return read_trace(*map(Path, paths), format_name=format, grouping=grouping)
+    reading = Reading(clock_offsets=clock_offsets)
+    return read_trace(*map(Path, paths), format_name=format, grouping=grouping, reading=reading)
 
 
 def sample_log() -> Path:
@@ -104,21 +109,36 @@ def convert(
 
 
 def diagnose(
-    trace: Trace, *, layout: str | Path | None = None, engine: Engine | None = None
+    trace: Trace,
+    *,
+    layout: str | Path | None = None,
+    site: str | Path | None = None,
+    engine: Engine | None = None,
 ) -> Verdict:
     """Return the verdict on a job: what stalls it, and what each fix would save.
 
     Args:
         trace: what `read` returns.
         layout: a file with the storage targets of files, where the trace does not say.
+        site: a site store, to judge by what other jobs reached and by earlier runs.
         engine: where to compute; by default here.
     """
     from ioprism.diagnosis.steps import DiagnosisOptions
     from ioprism.diagnosis.steps import diagnose as judge
     from ioprism.formats.layouts import read_layout
 
-    options = DiagnosisOptions(layout={} if layout is None else read_layout(Path(layout)))
+    options = DiagnosisOptions(
+        layout={} if layout is None else read_layout(Path(layout)), site=_history(site)
+    )
     return judge(trace, options=options, engine=engine)
+
+
+def _history(site: str | Path | None) -> JobHistory | None:
+    if site is None:
+        return None
+    from ioprism.site.history import open_history
+
+    return open_history(Path(site))
 
 
 def bottlenecks(
@@ -166,16 +186,27 @@ def bottlenecks(
 
 
 def insights(
-    trace: Trace, *, thresholds: Thresholds | None = None, engine: Engine | None = None
+    trace: Trace,
+    *,
+    thresholds: Thresholds | None = None,
+    site: str | Path | None = None,
+    engine: Engine | None = None,
 ) -> Insights:
-    """Return what is wrong with a job's I/O, the time it costs, and what to do about it."""
+    """Return what is wrong with a job's I/O, the time it costs, and what to do about it.
+
+    Args:
+        trace: what `read` returns.
+        thresholds: when rules fire.
+        site: a site store, as `diagnose` takes it.
+        engine: where to compute; by default here.
+    """
     from ioprism.diagnosis.evidence import evidence_of_trace
-    from ioprism.diagnosis.steps import judge_job
-    from ioprism.engine.memory import in_memory
+    from ioprism.diagnosis.steps import DiagnosisOptions, judge_job
+    from ioprism.engine.prepared import in_memory
 
     held, engine = in_memory(trace), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())
-    return judge_job(evidence, held, engine)
+    return judge_job(evidence, held, engine, options=DiagnosisOptions(site=_history(site)))
 
 
 def phases(

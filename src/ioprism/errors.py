@@ -124,7 +124,7 @@ class TraceError(IoprismError):
 
 
 class NoSuchTraceError(TraceError):
-    """There is no file or folder of this name."""
+    """No file or folder has this name."""
 
     def __init__(self, source: Path) -> None:
         super().__init__(

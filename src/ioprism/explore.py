@@ -23,13 +23,11 @@ from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
 from ioprism.reports.to_html import report as html_form
-from ioprism.reports.to_html.report import about, file_names, stripes
+from ioprism.reports.to_html.report import about, file_names, hosts, stripes, threads
 from ioprism.text import printable
 from ioprism.units import format_count, format_seconds
 from ioprism.views.picture.packed import pack
 from ioprism.views.picture.tiles import LEVELS, Tiles, tiles_of
-
-NO_PARTS: dict[str, object] = {"title": "", "note": "", "rows": []}
 
 
 def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
@@ -58,7 +56,9 @@ def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
         "files": file_names(trace, None),
         "stripes": stripes(trace, None),
         "diagnosis": None,
-        "parts": {"targets": NO_PARTS, "hosts": NO_PARTS},
+        "hosts": hosts(trace),
+        "threads": threads(trace),
+        "sizes": {"read": [], "write": []},
         "findings": [],
         "phases": {},
         "rhythm": None,
@@ -116,7 +116,8 @@ class Exploration:
         columns = min(MOST_COLUMNS, max(100, int(_number(query, "columns"))))
         shown = self._tiles.tile(start, end, columns=columns, ranks=_ranks(query.get("ranks", "")))
         packed = pack(shown)
-        header = json.dumps({**packed.header(), "width": shown.width}).encode("ascii")
+        facts = {**packed.header(), "width": shown.width, "rank_step": shown.rank_step}
+        header = json.dumps(facts).encode("ascii")
         content = struct.pack("<I", len(header)) + header + packed.planes
         return "application/octet-stream", content
 

@@ -19,8 +19,8 @@ from ioprism.diagnosis.rules.rule import Rule, Unknown
 from ioprism.diagnosis.steps import judge_job
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError
-from ioprism.model.finding import Finding
 from ioprism.model.trace import Trace
+from ioprism.model.verdict import Finding
 from ioprism.settings import Thresholds
 from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
 

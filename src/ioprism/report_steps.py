@@ -11,29 +11,25 @@ import polars as pl
 
 from ioprism.bottleneck_search.result import Bottlenecks
 from ioprism.bottleneck_search.steps import analyse as find_bottlenecks
-from ioprism.characteristics.breakdown import by_file, by_rank
-from ioprism.characteristics.storage_path import by_host, by_target
+from ioprism.characteristics.breakdown import by_file, by_host, by_rank, by_target
 from ioprism.characteristics.totals import Characteristics, characterise
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.diagnosis.ranking import COSTLY, rank_all, rank_findings
 from ioprism.diagnosis.sampling import FIRST_LOOK
-from ioprism.diagnosis.steps import judge_job
-from ioprism.engine.ahead import LookingAhead
+from ioprism.diagnosis.steps import DiagnosisOptions, judge_job
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
-from ioprism.engine.memory import in_memory
+from ioprism.engine.prepared import SharedViews, in_memory
 from ioprism.errors import AnalysisError
-from ioprism.model.finding import SERIOUS, Finding
 from ioprism.model.trace import Trace
-from ioprism.model.verdict import NotChecked, Verdict
+from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Verdict
 from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.results import Periodicity
 from ioprism.periodicity.sampling import sample
 from ioprism.phase_detection.find import Phases, phases
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
-from ioprism.views.counters.usage import system_targets
 from ioprism.views.picture.timeline import MOST_MARKS, Span, Timeline, timeline
 from ioprism.views.time.bandwidth import bandwidth
 from ioprism.views.time.bandwidth_changes import Extent
@@ -54,7 +50,7 @@ class Document:
     timeline: Timeline
     by_file: pl.DataFrame  # see analyses/breakdown.py
     by_rank: pl.DataFrame
-    by_target: pl.DataFrame  # see analyses/storage_path.py
+    by_target: pl.DataFrame  # see characteristics/breakdown.py
     by_host: pl.DataFrame
     system_targets: int | None = None  # that the file system has, where the trace says so
     slowest: SlowestRank | None = None  # the rank that is longest in I/O calls
@@ -91,6 +87,7 @@ class ReportSettings:
     views: tuple[str, ...] = ()  # perspectives on bottlenecks; empty: the default ones
     top: int = 50  # bottlenecks of each view
     most_marks: int = MOST_MARKS  # on the page; more calls are drawn as runs
+    diagnosis: DiagnosisOptions = field(default_factory=DiagnosisOptions)  # what the site knows
 
 
 def document_of(
@@ -99,10 +96,10 @@ def document_of(
     """Run every analysis that the trace has enough detail for."""
     chosen = settings or ReportSettings()
     held = in_memory(trace)
-    engine = LookingAhead(engine or LocalEngine(), held, SEVERAL_TIMES if held.partitions else ())
+    engine = SharedViews(engine or LocalEngine(), held, SEVERAL_TIMES if held.partitions else ())
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
-    insights = judge_job(evidence, held, engine)
+    insights = judge_job(evidence, held, engine, options=chosen.diagnosis)
     periodicity = _periodicity(held, engine)
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
     findings = rank_all(
@@ -126,7 +123,7 @@ def document_of(
         by_target=by_target(held, engine),
         verdict=insights.verdict,
         by_host=by_host(held, engine),
-        system_targets=system_targets(held),
+        system_targets=held.file_facts.system_targets,
         notes=tuple(notes),
     )
 

@@ -141,7 +141,7 @@ class Thresholds:
 class PhaseSettings:
     """How busy intervals are joined to phases."""
 
-    deviations: float | None = None  # the mean gap and so many deviations; DXT Explorer's is 1
+    deviations: float | None = None  # the mean gap and this many deviations; DXT Explorer's is 1
     gap: float | None = None  # seconds; both None: read off the gaps (analyses/segmentation.py)
 
     def __post_init__(self) -> None:
@@ -152,14 +152,14 @@ class PhaseSettings:
             )
 
 
-LARGEST = 2**20  # bytes of a file of thresholds; nobody writes so many, a device has no end
+LARGEST = 2**20  # bytes of a file of thresholds: far more than all names need; a device is endless
 
 
 def read_thresholds(path: Path) -> Thresholds:
     """Read a TOML file of `name = number`; what it does not name keeps its default.
 
     Raises:
-        UsageError: the file is no TOML, names an unknown threshold, or gives no number.
+        UsageError: the file is not TOML, names an unknown threshold, or gives no number.
     """
     import tomllib
 

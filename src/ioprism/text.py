@@ -16,7 +16,7 @@ def printable(text: str) -> str:
     """Show every control or format character as an escape, everything else as it is."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(map(_shown, text))
+    return "".join(map(_show, text))
 
 
 def address_of(path: Path) -> str | None:
@@ -35,7 +35,7 @@ def harmless(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-def _shown(character: str) -> str:
+def _show(character: str) -> str:
     if unicodedata.category(character) not in _DANGEROUS:
         return character
     code = ord(character)

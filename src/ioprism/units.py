@@ -1,4 +1,4 @@
-"""Parse and format bytes, seconds and rates; nobody else does."""
+"""Parse and format bytes, seconds and rates: the only place that does."""
 
 from __future__ import annotations
 
@@ -77,6 +77,14 @@ def format_count(number: float | None) -> str:
 def format_counted(number: int, noun: str, plural: str | None = None) -> str:
     """Show how many there are of something: ``1 host``, ``1,234 hosts``."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def format_amount(value: float, unit: str) -> str:
+    """Show a number by its unit: s, B, B/s, share; anything else is a count."""
+    if unit == "share":
+        return f"{value:.0%}"
+    forms = {"B": format_bytes, "B/s": format_rate, "s": format_seconds}
+    return forms.get(unit, format_count)(value)
 
 
 def _three_digits(value: float) -> str:

@@ -139,6 +139,51 @@ def test_ranks_that_are_alike_are_folded() -> None:
     assert len(found.bottlenecks) == 1
 
 
+def test_every_record_of_a_group_is_in_the_json_however_many_there_are() -> None:
+    slow = range(10, 70)
+    rows = checkpoints(200, bursts=3)
+    for row in rows:
+        row["seconds"] = 8.0 if row["process"] in slow else 1.0
+    trace = workflow(rows, data_files(200), ["simulate"] * 200)
+
+    (group,) = bottlenecks(trace).to_dict()["bottlenecks"]
+
+    assert "(60 of 200" in group["title"]
+    assert len(group["members"]) == 60
+    assert [m["excess_seconds"] for m in group["members"]] == pytest.approx([21.0] * 60)
+
+
+def test_records_that_cost_the_same_for_different_work_are_not_folded() -> None:
+    rows = checkpoints(10)
+    for row in rows:
+        row["seconds"] = 8.0 if row["process"] in (1, 4) else 1.0
+    opens = [{**row, "operation": "open", "seconds": 0.001, "bytes": None, "offset": None,
+              "start": row["start"] + 10}
+             for row in rows if row["process"] == 4 for _ in range(50)]  # fmt: skip
+    trace = workflow([*rows, *opens], data_files(10), ["simulate"] * 10)
+
+    ranks = {one.record.get("process") for one in bottlenecks(trace).bottlenecks}
+
+    assert {"rank 1 on node0", "rank 4 on node1"} <= ranks
+
+
+def test_what_holds_all_of_the_io_is_not_reported_but_its_parts_are() -> None:
+    rows = checkpoints(8, slow=5)
+    for row in rows:
+        row["seconds"] *= 3 if row["file"] == 2 else 1
+    config = [{"start": 0.5, "seconds": 0.001, "process": 0, "file": 8 + n, "operation": "open"}
+              for n in range(3)]  # fmt: skip
+    paths = [f"/scratch/run/rank.{rank}" for rank in range(8)]
+    paths += [f"/home/user/conf{n}/settings" for n in range(3)]
+    trace = workflow([*rows, *config], paths, ["simulate"] * 8)
+
+    found = bottlenecks(trace)
+
+    assert "rank 5" in first_of(found).lower()
+    assert all("directory" not in one.record for one in found.bottlenecks)
+    assert all(one.time_share < 1 for one in found.bottlenecks)
+
+
 @pytest.mark.parametrize("spread", [0.0, 0.3])
 def test_time_that_is_that_of_the_data_is_no_bottleneck(spread: float) -> None:
     rows = checkpoints(8)

@@ -152,7 +152,8 @@ def test_options_of_bottlenecks_are_refused_for_findings_if_given_not_if_set_for
 ) -> None:
     shared = {option.name for option in bottlenecks.params} & {o.name for o in inspect.params}
     general = {"paths", "one_job", "each", "format_name", "as_json", "quiet", "kind", "scheduler",
-               "cluster", "workers", "memory_limit", "index", "clock_offsets"}  # fmt: skip
+               "cluster", "workers", "memory_limit", "index", "clock_offsets",
+               "anonymise"}  # fmt: skip
     args = ["inspect", str(LOG), "stragglers"]
     once = CliRunner().invoke(main, args, env={"IOPRISM_STAGES": str(tmp_path)})
 

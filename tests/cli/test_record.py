@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ioprism.recording.choice import find_tracers
-from ioprism.recording.strace import find_strace, ptrace_works
+from ioprism.recording.tracer import find_strace, ptrace_works
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 
+import ioprism.site
 from ioprism.cli import main
+from ioprism.cli.site import site
 from tests.conftest import TEST_DATA
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 LOGS = TEST_DATA / "darshan"
-SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes")
+SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes", "files", "periods")
 
 
 def run(*args: object) -> Result:
@@ -72,6 +74,29 @@ def test_filters_choose_jobs(store: Path) -> None:
     assert chosen
     assert {row["application"] for row in chosen} == {name}
     assert later == []
+
+
+def test_files_are_listed_by_kind_or_one_by_one_on_one_file_system(store: Path) -> None:
+    kinds = answer("files", "--store", store, "--top", 0)["files"]
+    mount = kinds[0]["file_system"]
+
+    single = answer("files", "--store", store, "--by", "file", "--mount", mount)["files"]
+    jobs = answer("jobs", "--store", store, "--mount", mount, "--top", 0)["jobs"]
+
+    assert single and {row["file_system"] for row in single} == {mount}
+    assert all(row["file"].startswith(mount.rstrip("/") + "/") for row in single)
+    assert 0 < len(jobs) <= 7
+    assert answer("jobs", "--store", store, "--mount", "/nowhere")["jobs"] == []
+
+
+def test_commands_and_functions_have_the_same_names_and_answers(store: Path) -> None:
+    for subject in SUBJECTS:
+        said = answer(subject, "--store", store, "--top", 3)
+        made = getattr(ioprism.site, subject)(store, top=3)
+        assert json.loads(json.dumps(made.to_dict()))[subject] == said[subject]
+    commands = set(site.commands) - {"add", "report"}
+    assert commands == set(SUBJECTS) <= set(ioprism.site.__all__)
+    assert ioprism.site.report(store, since="2100-01-01").totals["jobs"] == 0
 
 
 def test_a_wrong_date_and_a_folder_without_a_store_are_one_message(

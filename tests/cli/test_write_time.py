@@ -125,7 +125,8 @@ def test_estimate_tells_seconds_interval_and_stages(trained: Path) -> None:
     assert "no node list" in shown.stderr
 
 
-def test_tune_ranks_and_advises(trained: Path) -> None:
+def test_tune_ranks_and_advises(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")  # no row is broken
     asked = ("--nodes", 64, "--cores", 16, "--burst", "500MB", "--stripe-count", 4)
     vary = ("--vary-nodes", "8-64", "--vary-stripes", "1-64", "--mtbf", 86400, "--io-share", 0.05)
 

@@ -14,7 +14,7 @@ import pytest
 import ioprism
 from benchmarks.simulated_storage.cases import make
 from ioprism import IoprismError, MemoryPartition, Trace, Verdict
-from ioprism.engine.memory import in_memory
+from ioprism.engine.prepared import in_memory
 from tests.conftest import SHARED_DATA, TEST_DATA
 
 CLOSE = 0.05  # of a saving
@@ -192,7 +192,7 @@ def test_numbers_of_ranks_do_not_matter(log: str | Path) -> None:
         pytest.skip("there is one rank")
     new = {rank: known[len(known) - 1 - place] for place, rank in enumerate(known)}
 
-    def renumbered(table: pl.DataFrame) -> pl.DataFrame:
+    def look_up_rows(table: pl.DataFrame) -> pl.DataFrame:
         same = table.schema["rank"]
         return table.with_columns(pl.col("rank").replace_strict(new, return_dtype=same))
 
@@ -204,7 +204,7 @@ def test_numbers_of_ranks_do_not_matter(log: str | Path) -> None:
             changed["rank"] = new[changed["rank"]]
         return changed
 
-    other = with_events(trace, renumbered(events), load_processes=lambda: renumbered(processes))
+    other = with_events(trace, look_up_rows(events), load_processes=lambda: look_up_rows(processes))
     check_same(ioprism.diagnose(other), log, culprit=culprit)
 
 

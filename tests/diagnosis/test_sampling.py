@@ -22,7 +22,7 @@ from ioprism import (
     read,
 )
 from ioprism.diagnosis import sampling
-from ioprism.model.intervals import unite
+from ioprism.model.arrays import unite
 from tests.call_tables import calls, trace_of
 from tests.counted_passes import Counted
 

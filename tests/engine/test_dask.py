@@ -26,8 +26,9 @@ from ioprism import (
     read,
 )
 from ioprism.engine.cluster import ClusterSettings, Session, close
-from ioprism.formats.dftracer import ranges, reader
-from ioprism.formats.surveys import surveyed_by
+from ioprism.formats.dftracer import lines, reader
+from ioprism.formats.reading import Reading
+from ioprism.formats.registry import read_trace
 from ioprism.views.calls.access import AccessPattern
 from ioprism.views.calls.totals import RequestSizes, Totals
 from ioprism.views.perspectives.main_view import MainView
@@ -201,7 +202,7 @@ def test_the_engine_starts_a_cluster_of_its_own_and_reads_a_store(
 def test_workers_write_a_store_and_read_a_file_in_parts(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranges, "PLAIN", 20_000)
+    monkeypatch.setattr(lines, "PLAIN", 20_000)
     monkeypatch.setattr(reader, "PARTITION", 20_000)
     path = tmp_path / "a.pfw"
     path.write_bytes(many_calls(2000))
@@ -225,8 +226,7 @@ def test_workers_look_through_the_files(cluster: Any, tmp_path: Path) -> None:
             heard.append(look.__name__)
             return session.map(look, items)
 
-        with surveyed_by(mapper):
-            trace = read(tmp_path)
+        trace = read_trace(tmp_path, reading=Reading(workers=mapper))
 
     assert heard == ["survey"]
     assert trace.events().height == 11

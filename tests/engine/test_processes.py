@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.engine.processes import FEW, mapped
+from ioprism.engine.processes import FEW, map_in_processes
 
 MANY = 4 * FEW
 
@@ -26,7 +26,7 @@ def lost(number: int) -> int:
 
 
 def test_results_come_in_order_and_a_crash_is_told_for_its_input_alone() -> None:
-    found = list(mapped(doubled, range(MANY), crashed=lost, processes=2))
+    found = list(map_in_processes(doubled, range(MANY), crashed=lost, processes=2))
 
     assert found == [lost(n) if n == 5 else 2 * n for n in range(MANY)]
 
@@ -34,14 +34,14 @@ def test_results_come_in_order_and_a_crash_is_told_for_its_input_alone() -> None
 def test_few_inputs_need_no_other_process() -> None:
     here = os.getpid()
 
-    assert list(mapped(lambda _: os.getpid(), range(FEW), crashed=lost)) == [here] * FEW
+    assert list(map_in_processes(lambda _: os.getpid(), range(FEW), crashed=lost)) == [here] * FEW
 
 
 @pytest.mark.usefixtures("without_shared_memory")
 def test_a_machine_without_shared_memory_works_in_one_process() -> None:
     here = os.getpid()
 
-    assert set(mapped(process_number, range(MANY), crashed=lost, processes=2)) == {here}
+    assert set(map_in_processes(process_number, range(MANY), crashed=lost, processes=2)) == {here}
 
 
 def process_number(_: int) -> int:
@@ -51,9 +51,9 @@ def process_number(_: int) -> int:
 
 ENDLESS = """
 from tests.engine.test_processes import lost, process_number
-from ioprism.engine.processes import mapped
+from ioprism.engine.processes import map_in_processes
 if __name__ == "__main__":
-    for number in mapped(process_number, range(10_000), crashed=lost, processes=2):
+    for number in map_in_processes(process_number, range(10_000), crashed=lost, processes=2):
         print(number, flush=True)
 """
 

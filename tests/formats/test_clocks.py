@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from ioprism import Trace, UsageError, api, read
-from ioprism.engine.memory import in_memory
-from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
+from ioprism.engine.prepared import in_memory
+from ioprism.formats.reading import read_clock_offsets
 from ioprism.formats.recorder import reader as recorder_reader
 from ioprism.formats.recorder import streams
 from tests.conftest import ROOT
@@ -103,8 +103,9 @@ def test_what_the_user_says_counts(tmp_path: Path) -> None:
     said = tmp_path / "offsets"
     said.write_text("# seconds ahead\nnode2 60\n")
     true = read(job(tmp_path / "true", barriers=False))
-    with clock_offsets(read_clock_offsets(said)):
-        trace = read(job(tmp_path / "skewed", ahead=60.0, barriers=False))
+    trace = read(
+        job(tmp_path / "skewed", ahead=60.0, barriers=False), clock_offsets=read_clock_offsets(said)
+    )
 
     assert moved_by(trace, true) < 1e-3
     assert trace.completeness.whole
@@ -123,7 +124,7 @@ def test_steps_of_a_workflow_are_not_taken_for_a_clock(tmp_path: Path) -> None:
     for path in folder.iterdir():
         if int(path.stem) >= RANKS // 2:  # the second step reads what the first one wrote
             path.write_text(path.read_text().replace('"write"', '"read"'))
-    trace = read(folder)
+    trace = read(folder, one_job=True)
     last = trace.events().filter(pl.col("rank") == RANKS - 1)
 
     assert last["start"].min() > 100  # type: ignore[operator]
@@ -140,9 +141,8 @@ def test_a_trace_that_names_no_hosts_is_moved_by_the_name_of_its_file(tmp_path: 
     strace_of(tmp_path / "a.strace", ahead=0)
     strace_of(tmp_path / "b.strace", ahead=60)
     paths = tmp_path / "a.strace", tmp_path / "b.strace"
-    wrong = read(*paths)
-    with clock_offsets({"b.strace": 60.0}):
-        right = read(*paths)
+    wrong = read(*paths, one_job=True)
+    right = read(*paths, one_job=True, clock_offsets={"b.strace": 60.0})
 
     assert wrong.job.runtime == pytest.approx(68.5, abs=0.1)
     assert right.job.runtime == pytest.approx(8.5, abs=0.1)
@@ -151,11 +151,14 @@ def test_a_trace_that_names_no_hosts_is_moved_by_the_name_of_its_file(tmp_path: 
     assert by_rank == pytest.approx([0.0, 0.0])
 
 
-def test_an_offset_of_nobody_is_told_once(tmp_path: Path) -> None:
+def test_an_unused_offset_is_reported_once(tmp_path: Path) -> None:
     strace_of(tmp_path / "a.strace", ahead=0)
     strace_of(tmp_path / "b.strace", ahead=60)
-    with clock_offsets({"b.strace": 60.0, "nodo2": 60.0}):
-        found = read(tmp_path / "a.strace", tmp_path / "b.strace")
+    found = read(
+        tmp_path / "a.strace",
+        tmp_path / "b.strace",
+        clock_offsets={"b.strace": 60.0, "nodo2": 60.0},
+    )
 
     (warning,) = [w for w in found.completeness.warnings if "clock offset" in w]
     assert warning.endswith("no host, rank or file is called nodo2: its clock offset is unused")
@@ -164,8 +167,7 @@ def test_an_offset_of_nobody_is_told_once(tmp_path: Path) -> None:
 def test_hosts_of_other_formats_are_moved_as_the_user_says(tmp_path: Path) -> None:
     rows = "start,end,operation,rank,host\n0,1,write,0,node1\n60,61,write,1,node2\n"
     (tmp_path / "a.csv").write_text(rows)
-    with clock_offsets({"node2": 59.5}):
-        trace = read(tmp_path / "a.csv")
+    trace = read(tmp_path / "a.csv", clock_offsets={"node2": 59.5})
 
     assert trace.events().sort("rank")["start"].to_list() == [0.0, 0.5]
     assert trace.job.runtime == 1.5
@@ -190,5 +192,4 @@ def test_ranks_of_recorder_that_are_ahead_are_set_right(monkeypatch: pytest.Monk
     assert "rank2, rank3" in warning
     assert "s ahead of that of rank0" in warning
     assert moved_by(trace, true) < 0.05
-    with clock_offsets({"rank2": 60.0, "rank3": 60.0}):
-        assert moved_by(read(source), true) < 0.05
+    assert moved_by(read(source, clock_offsets={"rank2": 60.0, "rank3": 60.0}), true) < 0.05

@@ -13,8 +13,8 @@ from ioprism import TraceError
 from ioprism.formats.ceilings import read_ceiling
 from ioprism.formats.layouts import read_layout
 from ioprism.formats.registry import read_trace
-from ioprism.formats.signals.described_text import read_described_text
-from ioprism.formats.strace.lines import Calls
+from ioprism.formats.signals.text_signals import read_described_text
+from ioprism.formats.strace.replay import CallLines
 from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.servers.formats.lustre import LustreReader
 from ioprism.servers.formats.records import read_server_map
@@ -43,7 +43,7 @@ def _owner(path: Path) -> object:
 
 
 def _damaged_lines(path: Path) -> object:
-    calls = Calls()
+    calls = CallLines()
     return [*calls.read([path.read_text()]), calls.damaged]
 
 

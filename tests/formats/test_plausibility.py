@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from ioprism import EVENTS, PROCESSES, Job, MemoryPartition, Trace, file_table
 from ioprism.cli import main
-from ioprism.formats.plausibility import LATEST, PlausiblePartition, gated
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
+from ioprism.formats.plausibility import LATEST, check_plausibility
+from ioprism.model.layers import LARGEST_PLAUSIBLE
 
 HEAD = "start,end,operation,file,bytes,offset,rank\n"
 
@@ -24,7 +24,7 @@ def trace_of(rows: Mapping[str, Sequence[object]], job: Job | None = None) -> Tr
     table = EVENTS.conform(
         pl.DataFrame({"layer": "posix", "operation": "read", **rows}, strict=False)
     )
-    return gated(
+    return check_plausibility(
         Trace(
             format="made",
             paths=(Path("made"),),
@@ -96,10 +96,13 @@ def test_an_impossible_number_of_ranks_is_left_out_and_said(ranks: int) -> None:
     assert "the job's number of ranks is impossible" in trace.completeness.warnings[0]
 
 
-def test_a_gate_crosses_process_borders() -> None:
-    gate = PlausiblePartition(MemoryPartition(EVENTS.empty()), "made")
+def test_a_checked_partition_can_be_sent_to_another_process() -> None:
+    (partition,) = trace_of({"start": [0.0, 5.0], "end": [1.0, 4.0]}).partitions
+    warnings: list[str] = []
+    batches = pickle.loads(pickle.dumps(partition)).batches(warnings.append)
 
-    assert pickle.loads(pickle.dumps(gate)).source == "made"
+    assert [batch.collect().height for batch in batches] == [1]
+    assert "1 call with impossible times" in warnings[0]
 
 
 BAD_ROWS = ("1,nan,read,/a,1,,0", "2,inf,read,/a,1,,0", "3,1e308,read,/a,1,,0", "5,4,read,/a,1,,0")

@@ -9,11 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from benchmarks.synthetic.darshan_records import Counters, LogContent
 from benchmarks.synthetic.darshan_writer import write_log
-from ioprism import Trace, convert, read
-from ioprism.formats.darshan.content import Counters, LogContent
+from ioprism import Trace, convert, diagnose, read
 from ioprism.formats.darshan.log import read_log
-from ioprism.formats.darshan.plain import read_plain
 from tests.conftest import TEST_DATA
 from tests.formats.darshan.test_writer import CONTRADICTION, JOB, NAMES, records
 
@@ -58,21 +57,19 @@ def test_damaged_records_of_a_log_that_is_judged_without_tables(tmp_path: Path) 
     path = tmp_path / "a.darshan"
     table = records("POSIX", 4).with_columns(rank=pl.Series([0, 1, 2, -1, 10**6]))
     write_log(path, LogContent(JOB, NAMES, [Counters("POSIX", table, 4)]))
-    plain = read_plain(path)
-    plain.records("POSIX")
+    trace = read(path)
+    diagnose(trace)
 
-    assert "a.darshan: 1 damaged POSIX record left out" in plain.completeness.warnings
+    assert "a.darshan: 1 damaged POSIX record left out" in trace.completeness.warnings
     assert "a.darshan: 1 damaged POSIX record left out" in said(read(path))
 
 
-@pytest.mark.parametrize("way", ["with tables", "without"])
-def test_a_log_whose_module_ran_out_of_memory(tmp_path: Path, way: str) -> None:
+def test_a_log_whose_module_ran_out_of_memory(tmp_path: Path) -> None:
     path = tmp_path / "a.darshan"
     content = LogContent(JOB, NAMES, [Counters("POSIX", records("POSIX", 4), 4)])
     write_log(path, content, partial=["POSIX"])
-    completeness = (read(path) if way == "with tables" else read_plain(path)).completeness
 
-    assert any("the POSIX data are partial" in one for one in completeness.warnings)
+    assert any("the POSIX data are partial" in one for one in read(path).completeness.warnings)
 
 
 def test_darshan_records_that_contradict_themselves(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_every_table_of_a_trace(trace: Trace) -> None:
 
 
 @pytest.mark.parametrize(
-    "ask", ["characterise", "phases", "insights", "diagnose", "rhythm", "bottlenecks"]
+    "ask", ["characterise", "phases", "insights", "diagnose", "period", "bottlenecks"]
 )
 def test_every_result(trace: Trace, ask: str) -> None:
     result = getattr(ioprism, ask)(trace)

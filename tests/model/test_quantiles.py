@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.model.quantiles import median, quantile
+from ioprism.model.arrays import median, quantile
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 101])

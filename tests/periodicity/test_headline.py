@@ -17,7 +17,7 @@ from ioprism.periodicity.detect import Options, detect
 from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample
-from ioprism.views.time.steps import steps_of_intervals
+from ioprism.views.time.bandwidth import steps_of_intervals
 
 
 def signal_of(*trains: tuple[npt.NDArray[Any], float, float]) -> Signal:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioprism import Signal
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.periodicity.onsets.phase_starts import find_period
 from ioprism.periodicity.onsets.segments import find_pauses, find_phases
 

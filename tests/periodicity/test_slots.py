@@ -11,7 +11,7 @@ from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.detect import detect
 from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample
-from ioprism.views.time.steps import steps_of_intervals
+from ioprism.views.time.bandwidth import steps_of_intervals
 
 
 def bursts(starts: FloatArray) -> Signal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.recording.trial_results import Judgement, Requests, judge, same_requests
+from ioprism.recording.trials import Judgement, Requests, judge, same_requests
 
 
 def search(rng: np.random.Generator, gains: list[float], rounds: int = 8) -> list[Judgement]:

@@ -12,10 +12,9 @@ import pytest
 
 from ioprism.recording.choice import Choice, find_tracers
 from ioprism.recording.command import Command, parse_command
-from ioprism.recording.hints import Hint, fitting_hints
 from ioprism.recording.steps import Plan
 from ioprism.recording.tracer import Start, Tracer
-from ioprism.recording.trials import try_hints
+from ioprism.recording.trials import Hint, fitting_hints, try_hints
 
 LINE = '7 1700000000.{number:06} write(3</out>, "x"..., {size}) = {size} <0.000100>'
 MANY = "\n".join(LINE.format(number=number, size=100) for number in range(1, 41))

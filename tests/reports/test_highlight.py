@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ioprism import Finding, LocalEngine, Severity
-from ioprism.model.finding import Subject
+from ioprism.model.verdict import Subject
 from ioprism.reports.highlight import concern
 from ioprism.views.picture.timeline import timeline
 from tests.call_tables import calls, trace_of

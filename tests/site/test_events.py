@@ -10,7 +10,7 @@ from ioprism.site.columns import SITE_TABLES
 from ioprism.site.company import noisy_neighbours
 from ioprism.site.event import SiteEvent
 from ioprism.site.events import DAY, site_events
-from ioprism.site.summary import Chosen, SiteTables, site_story, site_table
+from ioprism.site.summary import Chosen, SiteTables, site_story, site_table, with_hours
 
 DAYS = 60.0
 JOBS = 1500
@@ -39,8 +39,7 @@ def tables(seed: int, *, planted: bool = True) -> SiteTables:
             "start": start * DAY,
             "runtime": 60.0 + held,
             "io_stall": held,
-            "io_stall_node_hours": held / 3600,
-            "node_hours": (60.0 + held) / 3600,
+            "nodes": 1,
             "ranks": np.where(large, 64, 8),
             "bytes_written": moved,
             "bytes_read": 0,
@@ -72,15 +71,17 @@ def tables(seed: int, *, planted: bool = True) -> SiteTables:
         if name not in every.columns
     }
     filled = every.with_columns(**missing).with_columns(
-        pl.col("node_hours", "io_stall_node_hours", "bytes_read", "bytes_written").fill_null(0),
-        pl.col("ranks", "operations", "metadata", "files").fill_null(1),
+        pl.col("bytes_read", "bytes_written").fill_null(0),
+        pl.col("nodes", "ranks", "operations", "metadata", "files").fill_null(1),
     )
-    return SiteTables(
-        filled.select(pl.col(name).cast(dtype) for name, dtype in columns.items()),
-        SITE_TABLES["causes"].empty(),
-        parts(rng, start, keys, "target", sick=4 if planted else -1, span=SICK),
-        parts(rng, start, keys, "host", sick=2 if planted else -1, span=(40.0, 43.0)),
-        SITE_TABLES["files"].empty(),
+    return with_hours(
+        SiteTables(
+            filled.select(pl.col(name).cast(dtype) for name, dtype in columns.items()),
+            SITE_TABLES["causes"].empty(),
+            parts(rng, start, keys, "target", sick=4 if planted else -1, span=SICK),
+            parts(rng, start, keys, "host", sick=2 if planted else -1, span=(40.0, 43.0)),
+            SITE_TABLES["files"].empty(),
+        )
     )
 
 
@@ -100,7 +101,11 @@ def parts(
             slow = number == sick and span[0] <= when < span[1]
             rate = float(rng.lognormal(0.0, 0.15)) * (0.3 if slow else 1.0)
             rows.append((key, when * DAY, str(number), 1, 2**30, 1.0, rate, rate))
-    return pl.DataFrame(rows, schema=SITE_TABLES[f"{name}s"].schema, orient="row")
+    columns = ["job", "start", name, "operations", "bytes", "seconds", "rate", "relative"]
+    made = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
+        file_system=pl.lit("/scratch")
+    )
+    return SITE_TABLES[f"{name}s"].conform(made)
 
 
 def days(event: SiteEvent) -> tuple[str, str]:

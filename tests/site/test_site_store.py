@@ -21,7 +21,7 @@ def batch(*names: str) -> dict[str, pl.DataFrame]:
             {
                 column.name: list(names)
                 if column.name == "job"
-                else pl.Series(["0"] * len(names)).cast(column.dtype)
+                else pl.Series([0] * len(names)).cast(column.dtype)
                 for column in table.columns
             },
             schema=table.schema,
@@ -44,7 +44,7 @@ def test_batches_add_up(store: SiteStore) -> None:
     assert {name: store.table(name).height for name in SITE_TABLES} == dict.fromkeys(SITE_TABLES, 3)
 
 
-def test_a_batch_that_the_manifest_does_not_count_was_interrupted_and_is_cleared_away(
+def test_a_batch_that_the_manifest_does_not_list_was_interrupted_and_is_cleared_away(
     store: SiteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as interrupted, store.adding():
@@ -74,26 +74,73 @@ def test_a_file_that_has_vanished_is_said(store: SiteStore, name: str, number: i
         store.table(name)
 
 
-def test_a_manifest_that_counts_fewer_batches_is_not_believed(store: SiteStore) -> None:
+def test_a_manifest_that_lists_fewer_parts_is_not_believed(store: SiteStore) -> None:
     manifest = store.folder / MANIFEST
-    manifest.write_text(manifest.read_text().replace('"batches": 2', '"batches": 1'))
+    text = manifest.read_text()
+    manifest.write_text(text.replace("1,\n  2", "1"))
+    assert manifest.read_text() != text
 
     with pytest.raises(BrokenTraceError, match="its content was changed"):
         store.table("jobs")
 
 
-def test_a_store_of_the_first_version_is_read_and_counted_when_it_is_added_to(
-    store: SiteStore,
+def test_small_parts_are_merged_and_every_job_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (store.folder / MANIFEST).write_text('{"ioprism_site_store": 1}')
-    before = open_site(store.folder).known()
+    monkeypatch.setattr(site_store, "MERGED_PARTS", 4)
+    made = make_site(tmp_path / "store")
+    names = [f"job{number}" for number in range(11)]
+
+    with made.adding():
+        for name in names:
+            made.add(batch(name))
+
+    for table in SITE_TABLES:
+        assert sorted(made.table(table)["job"]) == sorted(names)
+        assert len(list((made.folder / table).glob("*.parquet"))) < 4
+
+
+def test_a_merge_that_is_interrupted_loses_nothing(
+    store: SiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site_store, "MERGED_PARTS", 3)
+    whole = site_store._write_manifest
+    written: list[object] = []
+
+    def once(folder: Path, *, parts: list[int]) -> None:
+        if written:
+            raise KeyboardInterrupt
+        written.append(parts)
+        whole(folder, parts=parts)
+
+    with monkeypatch.context() as interrupted, store.adding():
+        interrupted.setattr(site_store, "_write_manifest", once)
+        with pytest.raises(KeyboardInterrupt):
+            store.add(batch("d"))
+    before = store.known()
+    with store.adding():
+        store.add(batch("e"))
+
+    assert before == {"a", "b", "c", "d"}
+    assert store.known() == {"a", "b", "c", "d", "e"}
+
+
+def test_a_reader_beside_a_merge_sees_every_job(
+    store: SiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parts that a reader has listed are gone when it comes to open them."""
+    monkeypatch.setattr(site_store, "MERGED_PARTS", 3)
+    listed = SiteStore._parts
+    stale = [listed(store)]
     with store.adding():
         store.add(batch("d"))
-    (store.folder / "jobs" / "00000003.parquet").unlink()
 
-    assert before == {"a", "b", "c"}
-    with pytest.raises(BrokenTraceError, match="it is missing"):
-        store.known()
+    def first_stale(self: SiteStore) -> list[int]:
+        return stale.pop() if stale else listed(self)
+
+    monkeypatch.setattr(SiteStore, "_parts", first_stale)
+
+    assert store.known() == {"a", "b", "c", "d"}
 
 
 def test_a_second_writer_is_refused_with_a_hint(store: SiteStore) -> None:

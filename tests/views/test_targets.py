@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ioprism import EVENTS
 from ioprism.diagnosis.target_balance import stripe_bytes
 from ioprism.model.usage import Striping
-from ioprism.views.targets import TargetLoad
+from ioprism.views.calls.totals import TargetLoad
 
 
 def loads(offset: int, size: int, stripe: int, targets: list[int]) -> dict[int, int]:

@@ -178,7 +178,7 @@ class Walk:
     ) -> pl.DataFrame:
         """Return every field of these records, whose codes of `by` are given."""
         numbering = _Numbering(records, by, self.rows)
-        rows, height = numbering.number_records(self.rows.coded, filters), records.height
+        rows, height = numbering.number_records(self.rows.code_table, filters), records.height
         functions = longest_functions(rows, self.rows.functions, records=height)
         fields = all_fields(
             rows, numbering.number_records(cells), classes=self.rows.classes, records=height

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -54,6 +55,9 @@ def _process_name(processes: pl.DataFrame) -> pl.Expr:
 
 
 PREFIX = "record_"  # columns of the table that name a record, one per view
+MEMBERS = pl.List(
+    pl.Struct({"name": pl.String, "seconds": pl.Float64, "excess_seconds": pl.Float64})
+)
 EDGE = 0.02  # of the unexplained seconds on each side that a time window leaves out
 
 
@@ -82,7 +86,7 @@ def _row(
     """One row with every field that rules may speak of."""
     by = tuple(view for view in rows.views if view in one.codes)
     codes = {f"{view}_code": [one.codes[view]] for view in by}
-    keys = pl.DataFrame(codes, schema={name: rows.coded[name].dtype for name in codes})
+    keys = pl.DataFrame(codes, schema={name: rows.code_table[name].dtype for name in codes})
     fields = Walk(rows, settings, known.io_time).fields(keys, by, rows.cells, ())
     whole = rows.main.select(
         pl.col("nanoseconds").sum() / PER_SECOND, pl.col("count", "bytes").sum()
@@ -101,10 +105,11 @@ def _row(
         "peers_seconds": one.lead.numbers["peers_seconds"], "lead": one.lead.view,
         "same_work": bool(one.lead.numbers["same_work"]), "alike": len(one.alike) or 1,
         "records": sizes[one.lead.view], "window_start": start, "window_end": end,
+        "members": _members(one, rows, settings),
         **_codes_and_names(one, by, rows, settings),
     }  # fmt: skip
     # The angle of what it takes over what its peers would: 45 degrees is as much as they.
-    rated = pl.DataFrame([told]).with_columns(
+    rated = pl.DataFrame([told], schema_overrides={"members": MEMBERS}).with_columns(
         severity=angle(pl.col("at_stake"), pl.col("at_stake") - pl.col("excess_seconds"))
     )
     return rated.with_columns(label=severity_label(pl.col("severity"))).hstack(fields)
@@ -114,20 +119,32 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
+def _names(view: str, codes: Sequence[int], rows: Rows, settings: Settings) -> pl.Series:
+    return record_names(
+        rows.perspectives[view], pl.Series(codes, dtype=pl.UInt32), files=rows.files,
+        processes=rows.processes, bucket=settings.bucket, origin=settings.origin,
+    )  # fmt: skip
+
+
 def _codes_and_names(
     one: Merged, by: tuple[str, ...], rows: Rows, settings: Settings
 ) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for view in by:
-        seen = rows.perspectives[view]
-        code = pl.Series([one.codes[view]], dtype=pl.UInt32)
-        names = record_names(
-            seen, code, files=rows.files, processes=rows.processes,
-            bucket=settings.bucket, origin=settings.origin,
-        )  # fmt: skip
         columns[f"{view}_code"] = one.codes[view]
-        columns[PREFIX + view] = names.item()
+        columns[PREFIX + view] = _names(view, [one.codes[view]], rows, settings).item()
     return columns
+
+
+def _members(one: Merged, rows: Rows, settings: Settings) -> list[dict[str, Any]]:
+    """The single records of a group; the group's seconds count those side by side once."""
+    if not one.alike:
+        return []
+    names = _names(one.lead.view, one.records, rows, settings).cast(pl.String)
+    return [
+        {"name": name, "seconds": member.numbers["seconds"], "excess_seconds": member.excess}
+        for member, name in zip(one.alike, names, strict=True)
+    ]
 
 
 def _window(one: Merged, known: Costs, settings: Settings) -> tuple[float | None, float | None]:
@@ -149,7 +166,7 @@ def _window(one: Merged, known: Costs, settings: Settings) -> tuple[float | None
 def _empty(rows: Rows, settings: Settings) -> pl.DataFrame:
     """The table without rows, with the columns that rules ask for."""
     by = rows.views[:1]
-    keys = rows.coded.select(f"{by[0]}_code").clear()
+    keys = rows.code_table.select(f"{by[0]}_code").clear()
     fields = Walk(rows, settings, 0.0).fields(keys, by, rows.cells, ())
     texts = ("id", "view", "label", "lead")
     numbers = ("severity", "at_stake", "excess_seconds", "excess_time", "time_share", "job_share",

@@ -70,7 +70,7 @@ def costs(rows: Rows, *, across: str, ranks: int) -> Costs:
     per_byte = _kind().replace_strict(_paces(rates), default=0.0, return_dtype=pl.Float64)
     explained = (pl.col("bytes") * per_byte).clip(upper_bound=LONGEST)
     unexplained = pl.col("nanoseconds") - whole_number(explained)
-    cells = rows.gathered(
+    cells = rows.add_up_cells(
         pl.col("count", "bytes", "nanoseconds").sum(),
         unexplained=unexplained.sum(),
         weight=unexplained.clip(lower_bound=0).sum(),

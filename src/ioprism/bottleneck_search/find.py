@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import polars as pl
 
 from ioprism.bottleneck_search.classify import Filter, ViewRecords, classify_views, io_time
@@ -14,6 +15,7 @@ from ioprism.bottleneck_search.result import ViewSummary
 from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.severity import identifiers
 from ioprism.model.trace import Trace, population_of
+from ioprism.views.calls.call_class import READ, WRITE, operation_of
 from ioprism.views.perspectives.records import Rows, all_fields
 
 
@@ -91,22 +93,40 @@ def _sort_records(table: pl.DataFrame) -> pl.DataFrame:
     return numbered.sort("severity", "at_stake", "number", descending=[True, True, False])
 
 
+def _shares_of_slowest(rows: Rows, settings: Settings, ranks: int) -> dict[str, float | None]:
+    """What the slowest process of each kind of call spends, over the time of the slowest of all.
+
+    These are the shares of Table 3 in WisIO's paper. Each kind may have another slowest process,
+    so that they may add up to more than the whole.
+    """
+    whole = io_time(rows, settings, ranks)
+    operation = operation_of(rows.main["class"].to_numpy().astype(np.int64))
+    kinds = {"read": operation == READ, "write": operation == WRITE, "metadata": operation > WRITE}
+    times = {
+        kind: io_time(replace(rows, main=rows.main.filter(pl.Series(mask))), settings, ranks)
+        for kind, mask in kinds.items()
+    }
+    return {f"{kind}_time_share": t / whole if whole else None for kind, t in times.items()}
+
+
 def _totals(io: IoRows, trace: Trace, settings: Settings) -> dict[str, float | None]:
     """The characteristics of the I/O that was looked at."""
     rows = io.rows
     everything = pl.lit(0, dtype=pl.UInt32)
     fields = all_fields(
-        rows.coded.with_columns(record=everything),
+        rows.code_table.with_columns(record=everything),
         rows.cells.with_columns(record=everything),
         classes=rows.classes,
         records=1,
     ).row(0, named=True)
+    ranks = trace.job.ranks or 1
     doing = population_of(trace.processes.join(rows.main, on="process", how="semi"))
     of_all = rows.main["process"].null_count() > 0
     everyone = (trace.job.ranks or 0) if of_all and not settings.compatible else 0
     return {
         "runtime": trace.job.runtime,
-        "io_time": io_time(rows, settings, trace.job.ranks or 1),
+        "io_time": io_time(rows, settings, ranks),
+        **_shares_of_slowest(rows, settings, ranks),
         "io_time_sum": fields["time"],
         "operations": fields["count"],
         "bytes": fields["size"],

@@ -132,7 +132,7 @@ def rows_behind(bottlenecks: Found, identifier: str) -> pl.DataFrame:
             "same options, codes of findings from `ioprism insights`."
         )
     record = row.row(0, named=True)
-    coded = bottlenecks.rows.coded
+    coded = bottlenecks.rows.code_table
     codes = {name: value for name, value in record.items() if name.endswith("_code")}
     keep = [f.keep(coded) for f in bottlenecks.filters[record["view"]]]
     keep += [

@@ -45,6 +45,8 @@ class Bottleneck:
     views: tuple[str, ...]  # the perspectives in which it stands out
     fields: Mapping[str, float]  # everything that rules may speak of
     peers: Mapping[str, Any] = field(default_factory=dict)  # what it is compared with
+    # records that it stands for, itself included: name, seconds, excess_seconds
+    members: tuple[Mapping[str, Any], ...] = ()
     title: str = ""  # one sentence: who, where, when, and how it compares
     reasons: tuple[Reason, ...] = ()
 
@@ -55,9 +57,20 @@ class Bottleneck:
         plain["record"] = dict(self.record)
         plain["views"] = [view.split("+") for view in self.views]
         plain["peers"] = dict(self.peers)
+        plain["members"] = [dict(member) for member in self.members]
         plain["fields"] = dict(self.fields)
         plain["reasons"] = [asdict(reason) for reason in self.reasons]
         return plain
+
+
+@dataclass(frozen=True, slots=True)
+class AlikeGroup:
+    """Bottlenecks of one view that one of them can stand for."""
+
+    view: tuple[str, ...]
+    label: str
+    ids: tuple[str, ...]  # costliest first
+    rules: tuple[str, ...]  # that hold for all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,7 @@ class Bottlenecks(Result):
     bottlenecks: tuple[Bottleneck, ...]  # sorted by severity, then time; `top` of each view
     found: int  # bottlenecks above the floor, told or not
     unexplained: int  # of them, how many no rule explains
+    groups: tuple[AlikeGroup, ...] = ()  # of the paper's views; one list has `members` instead
     settings: Mapping[str, Any] = field(default_factory=dict)
     table: pl.DataFrame = field(default_factory=pl.DataFrame, repr=False)
 
@@ -113,6 +127,7 @@ class Bottlenecks(Result):
                 for view in self.views
             ],
             "bottlenecks": [bottleneck.to_dict() for bottleneck in self.bottlenecks],
+            "groups": [asdict(group) for group in self.groups],
             "found": self.found,
             "unexplained": self.unexplained,
             "coverage": self.coverage,

@@ -9,13 +9,16 @@ from itertools import combinations
 import polars as pl
 
 from ioprism.bottleneck_search.excess import FACTOR, Costs, above_peers
+from ioprism.views.perspectives.records import PER_SECOND
 
-MOST = 40  # candidates of each view
+MOST = 40  # candidates of each view; more of them can only be like one of these
 SAME = 0.8  # of the unexplained seconds of both: they cover the same calls
 INSIDE = 0.7  # of its unexplained seconds: a record is part of another
 WORTH_TELLING = 0.5  # of the seconds of the whole: a larger part is listed separately
 DOMINANT = 0.8  # of a record's unexplained seconds: where they happen
 ALIKE = 0.67  # of the costliest: records of one view are folded
+SAME_WORK_FACTOR = 2.0  # between calls and bytes of records that are folded: they do the same
+WHOLE = 0.9  # of all time, calls and bytes: such a record is the job, and singles out nothing
 WEIGHT = pl.col("weight").sum()
 
 
@@ -38,13 +41,13 @@ class Merged:
     views: tuple[str, ...]
     excess: float
     seconds: float
-    alike: tuple[int, ...] = ()  # codes of the lead's view that cost about as much
+    alike: tuple[Candidate, ...] = ()  # of the lead's view: it and those that cost about as much
     codes: Mapping[str, int] = field(default_factory=dict)  # by view: where it happens
 
     @property
     def records(self) -> tuple[int, ...]:
         """The codes of all its records in the lead's view."""
-        return self.alike or (self.lead.code,)
+        return tuple(one.code for one in self.alike or (self.lead,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +57,37 @@ class ViewCandidates:
     view: str
     records: int
     found: tuple[Candidate, ...]
+    others: tuple[Candidate, ...]  # that cost less than those
+    whole: tuple[int, ...]  # codes of records that have nearly all of the job's I/O
 
 
 def candidates(view: str, costs: Costs, *, least: float) -> ViewCandidates:
     """Return the records of a view that cost at least `least` seconds above their peers."""
     records = above_peers(costs.of_records(view))
     code = f"{view}_code"
-    chosen = records.filter((pl.col("excess") >= least) & (pl.col("factor") >= FACTOR))
-    worst = chosen.sort("excess", code, descending=[True, False]).head(MOST)
+    costly = (pl.col("excess") >= least) & (pl.col("factor") >= FACTOR)
+    whole = records.filter(_is_whole(costs))[code].to_list()
+    chosen = records.filter(costly & ~pl.col(code).is_in(whole))
+    worst = chosen.sort("excess", code, descending=[True, False])
     weights = dict(costs.table.group_by(code).agg(WEIGHT).iter_rows())
-    names = ("seconds", "factor", "peers_seconds", "same_work", "peers_bytes", "bytes")
-    costly = tuple(
+    names = ("seconds", "factor", "peers_seconds", "same_work", "count", "bytes")
+    worst_first = tuple(
         Candidate(view, row[code], row["excess"], weights[row[code]], {n: row[n] for n in names})
         for row in worst.iter_rows(named=True)
     )
-    return ViewCandidates(view, records.height, costly)
+    return ViewCandidates(
+        view, records.height, worst_first[:MOST], worst_first[MOST:], tuple(whole)
+    )
+
+
+def _is_whole(costs: Costs) -> pl.Expr:
+    """Whether a record has nearly all of the job's I/O: its parts say more than it does."""
+    nanoseconds, *work = costs.table.select(pl.col("nanoseconds", "count", "bytes").sum()).row(0)
+    job = (nanoseconds / PER_SECOND, *work)
+    columns = ("all_seconds", "count", "bytes")
+    return pl.all_horizontal(
+        pl.col(name) >= WHOLE * of_job for name, of_job in zip(columns, job, strict=True)
+    )
 
 
 def merge_views(views: list[ViewCandidates], costs: Costs, *, least: float) -> list[Merged]:
@@ -81,13 +100,13 @@ def merge_views(views: list[ViewCandidates], costs: Costs, *, least: float) -> l
     kept: list[Merged] = []
     for one in every:
         _add(one, kept, together)
-    sizes = {view.view: view.records for view in views}
     # One record that costs as much as many similar ones together names them all.
     folded = sorted(
-        _fold_similar(kept, costs), key=lambda one: (-_round_seconds(one.excess), len(one.alike))
+        _fold_similar(kept, costs, {view.view: view.others for view in views}),
+        key=lambda one: (-_round_seconds(one.excess), len(one.alike)),
     )
     told = _without_parts([one for one in folded if one.excess >= least], costs)
-    return [_describe_place(group, costs, sizes) for group in told]
+    return [_describe_place(group, costs, views) for group in told]
 
 
 def _round_seconds(seconds: float) -> float:
@@ -148,41 +167,54 @@ def _add(one: Candidate, kept: list[Merged], together: Overlaps) -> None:
     kept.append(Merged(one, (one.view,), one.excess, one.numbers["seconds"]))
 
 
-def _fold_similar(kept: list[Merged], costs: Costs) -> Iterator[Merged]:
+def _fold_similar(
+    kept: list[Merged], costs: Costs, others: Mapping[str, tuple[Candidate, ...]]
+) -> Iterator[Merged]:
     """Join records of one view that cost about the same; together they may cost more."""
     left = list(kept)
     while left:
         first, *rest = left
-        alike = [o for o in rest if o.lead.view == first.lead.view and _as_costly(o, first)]
+        lead = first.lead
+        alike = [o for o in rest if o.lead.view == lead.view and _is_alike(o.lead, lead)]
         left = [one for one in rest if one not in alike]
         if not alike:
             yield first
             continue
-        codes = (first.lead.code, *(one.lead.code for one in alike))
-        seconds, unexplained = costs.of(first.lead.view, codes)
+        less = (one for one in others[lead.view] if _is_alike(one, lead))
+        leads = (lead, *(one.lead for one in alike), *less)
+        seconds, unexplained = costs.of(lead.view, [one.code for one in leads])
         excess = max(first.excess, unexplained - (first.seconds - first.excess))
         shared = tuple(dict.fromkeys(view for one in (first, *alike) for view in one.views))
         yield replace(
-            first, excess=min(excess, seconds), seconds=seconds, alike=codes, views=shared
+            first, excess=min(excess, seconds), seconds=seconds, alike=leads, views=shared
         )
 
 
-def _as_costly(one: Merged, other: Merged) -> bool:
-    return one.excess >= ALIKE * other.excess
+def _is_alike(one: Candidate, other: Candidate) -> bool:
+    """Whether two records of a view cost about the same, and do about the same."""
+    if one.excess < ALIKE * other.excess:
+        return False
+    pairs = ((one.numbers[name], other.numbers[name]) for name in ("count", "bytes"))
+    return all(max(pair) <= SAME_WORK_FACTOR * min(pair) for pair in pairs)
 
 
-def _describe_place(group: Merged, costs: Costs, sizes: Mapping[str, int]) -> Merged:
-    """Add in which application, directory, file and process it happens, where one dominates."""
+def _describe_place(group: Merged, costs: Costs, views: list[ViewCandidates]) -> Merged:
+    """Add in which application, directory, file and process it happens, where one dominates.
+
+    A place where the whole job's I/O happens is not worth a word.
+    """
     lead = group.lead
     rows = costs.table.filter(pl.col(f"{lead.view}_code").is_in(list(group.records)))
     whole = float(rows["weight"].sum())
     codes = {lead.view: lead.code}
-    for view, records in sizes.items():
-        if view in (lead.view, "time", "phase") or records < 2:
+    for other in views:
+        view = other.view
+        if view in (lead.view, "time", "phase") or other.records < 2:
             continue
         named = costs.drop_unplaced(rows, view).group_by(f"{view}_code")
         most = named.agg(pl.col("weight").sum())
         best = most.sort("weight", f"{view}_code", descending=[True, False]).head(1)
+        best = best.filter(~pl.col(f"{view}_code").is_in(list(other.whole)))
         if best.height and best["weight"].item() >= DOMINANT * whole > 0:
             codes[view] = best[f"{view}_code"].item()
     return replace(group, codes=codes)

@@ -23,9 +23,10 @@ from ioprism.bottleneck_search.settings import (
     Settings,
 )
 from ioprism.engine.base import Engine
+from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
-from ioprism.views.perspectives.stages import Stage, StageStore, stage_key
+from ioprism.views.perspectives.main_view import Stage, StageStore, stage_key
 
 
 def make_settings(
@@ -93,10 +94,16 @@ class Source:
     format_name: str | None = None
     stages: Path | None = None
     grouping: Grouping = "one"
+    reading: Reading | None = None
 
     def read(self) -> Trace:
         """Open the traces as one job."""
-        return read_trace(*self.paths, format_name=self.format_name, grouping=self.grouping)
+        return read_trace(
+            *self.paths,
+            format_name=self.format_name,
+            grouping=self.grouping,
+            reading=self.reading,
+        )
 
     def stage(self, settings: Settings, engine: Engine, *, like_wisio: bool) -> PreparedView:
         """Return the main view, from the store if it has it."""
@@ -127,12 +134,17 @@ class PreparedView:
     settings: Settings
 
     def bottlenecks(
-        self, known: Sequence[Rule], *, top: int | None = None, page: int = 1
+        self,
+        known: Sequence[Rule],
+        *,
+        top: int | None = None,
+        page: int = 1,
+        fold: bool = False,
     ) -> Bottlenecks:
-        """Find and explain bottlenecks."""
+        """Find and explain bottlenecks; with `fold`, one of those that are alike."""
         result = bottlenecks_of(self.main, self.trace, self.settings)
         return explain_bottlenecks(
-            result, known, top=top, page=page, settings=self.settings.shown()
+            result, known, top=top, page=page, fold=fold, settings=self.settings.shown()
         )
 
     def inspect(

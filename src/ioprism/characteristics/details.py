@@ -10,7 +10,7 @@ import polars as pl
 
 from ioprism.formats.darshan.apmpi import CALLS
 from ioprism.formats.darshan.meaning import MODULES, Module
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
+from ioprism.model.layers import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Job, Trace
 
 MOST_COMMON = 4  # as many as Darshan keeps for each record
@@ -126,10 +126,10 @@ def _most_common(trace: Trace, what: str) -> Iterator[CommonSize]:
             continue
         table = trace.counters[name]
         pairs = [
-            table.select(bytes=module.named(f"{what}{n}_{what}"), count=count)
+            table.select(bytes=module.counter_name(f"{what}{n}_{what}"), count=count)
             for n in range(1, 5)
-            if (count := module.named(f"{what}{n}_COUNT")) in table.columns
-            and module.named(f"{what}{n}_{what}") in table.columns
+            if (count := module.counter_name(f"{what}{n}_COUNT")) in table.columns
+            and module.counter_name(f"{what}{n}_{what}") in table.columns
         ]
         if pairs:
             yield from _top(pl.concat(pairs), module.layer)
@@ -187,7 +187,7 @@ def _estimate(table: pl.DataFrame, module: Module) -> Iterator[PerformanceEstima
     moved = sum(int(table[module.bytes(way)].sum()) for way in ("read", "write"))
     seconds = pl.sum_horizontal(module.seconds(way) for way in ("read", "write", "metadata"))
     own = table.filter(pl.col("rank") >= 0).group_by("rank").agg(seconds.sum().alias("seconds"))
-    shared = table.filter(pl.col("rank") < 0)[module.named("F_SLOWEST_RANK_TIME")]
+    shared = table.filter(pl.col("rank") < 0)[module.counter_name("F_SLOWEST_RANK_TIME")]
     slowest = float(own.select(pl.col("seconds").max().fill_null(0.0)).item()) + float(shared.sum())
     if moved > 0 and slowest > 0:
         yield PerformanceEstimate(module.layer, moved, slowest, moved / slowest)

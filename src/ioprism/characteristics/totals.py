@@ -10,13 +10,20 @@ import polars as pl
 
 from ioprism.characteristics.details import Details, describe_details
 from ioprism.engine.base import Engine
-from ioprism.model.layers import HEIGHT, LAYERS, UPWARDS
+from ioprism.model.layers import HEIGHT, LAYERS, SIZE_BINS, UPWARDS, SizeBin
+from ioprism.model.machine import Ceiling
 from ioprism.model.result import Result
-from ioprism.model.sizes import SIZE_BINS, SizeBin
 from ioprism.model.trace import Job, Trace
 from ioprism.units import format_bytes, format_counted, format_seconds
-from ioprism.views.calls.deepest import at_deepest, deepest_layers, height_of
-from ioprism.views.calls.totals import NO_EXACT_SIZES, ExactSizes, RequestSizes, Totals
+from ioprism.views.calls.totals import (
+    NO_EXACT_SIZES,
+    ExactSizes,
+    RequestSizes,
+    Totals,
+    at_deepest,
+    deepest_layers,
+    height_of,
+)
 from ioprism.views.counters.totals import counter_sizes, counter_totals
 
 NOT_INTERFACES = ("application", "other")  # what a program marks itself, and calls without I/O
@@ -236,11 +243,11 @@ def _outermost_time(trace: Trace, totals: pl.DataFrame) -> float:
 
 
 def _by_layer(totals: pl.DataFrame) -> dict[str, dict[str, Amount]]:
-    """Add up the calls of each interface; what is no I/O at all is there only if it is found."""
-    found: dict[str, dict[str, Amount]] = {}
+    """Add up the calls of each interface that the trace has."""
+    amounts_of: dict[str, dict[str, Amount]] = {}
     for layer, name, *amounts in totals.group_by("layer", _KIND).agg(_AMOUNTS).iter_rows():
-        found.setdefault(layer, {})[name] = Amount(*amounts)
-    return {layer: {**_NOTHING, **found[layer]} for layer in LAYERS if layer in found}
+        amounts_of.setdefault(layer, {})[name] = Amount(*amounts)
+    return {layer: {**_NOTHING, **amounts_of[layer]} for layer in LAYERS if layer in amounts_of}
 
 
 def _by_operation(totals: pl.DataFrame) -> dict[str, Amount]:
@@ -278,3 +285,58 @@ def _file_count(trace: Trace, totals: pl.DataFrame) -> int:
     """Files that were touched, without console streams and data sets inside files."""
     touched = pl.col("file").is_in(totals["file"].implode())
     return trace.files.filter(touched & (pl.col("kind") == "file")).height
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One of the job's rates beside the benchmark's.
+
+    The job's rate is what its processes reach together while they are in these calls: bytes
+    (or calls) over the mean time a process spends in them.
+    """
+
+    operation: str  # read, write, metadata
+    measure: str  # bandwidth (bytes a second), operations (a second)
+    job: float
+    ceiling: float
+
+    @property
+    def share(self) -> float:
+        """The job's rate as a part of the ceiling; above 1 where caches help."""
+        return self.job / self.ceiling
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A job beside one benchmark."""
+
+    ceiling: Ceiling
+    relations: tuple[Relation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values."""
+        return {
+            "tool": self.ceiling.tool,
+            "path": str(self.ceiling.path),
+            "processes": self.ceiling.processes,
+            "request_size": self.ceiling.request_size,
+            "relations": [{**asdict(one), "share": one.share} for one in self.relations],
+        }
+
+
+def relate(characteristics: Characteristics, ceiling: Ceiling) -> Comparison:
+    """Compare the job's rates with the benchmark's, where both have one."""
+    ranks = characteristics.job.ranks or 1
+    relations = []
+    for measure, rates in (("bandwidth", ceiling.bandwidth), ("operations", ceiling.operations)):
+        for operation, best in rates.items():
+            amount = characteristics.by_operation.get(operation)
+            rate = None if amount is None else _rate(amount, measure, ranks)
+            if rate is not None and best > 0:
+                relations.append(Relation(operation, measure, rate, best))
+    return Comparison(ceiling, tuple(relations))
+
+
+def _rate(amount: Amount, measure: str, ranks: int) -> float | None:
+    moved = amount.bytes if measure == "bandwidth" else amount.operations
+    return moved * ranks / amount.time if moved and amount.time > 0 else None

@@ -91,10 +91,10 @@ def bottlenecks(
     known = rules(*rule_files)
     per_view = top or None
     with output.progress("reading events", quiet=quiet) as progress:
-        looked_at = Source(paths, format_name, stages, options.grouping()).stage(
+        looked_at = Source(paths, format_name, stages, options.grouping(), options.reading()).stage(
             settings, engine_options.made(progress), like_wisio=compatible is not None
         )
-        result = looked_at.bottlenecks(known, top=per_view, page=page)
+        result = looked_at.bottlenecks(known, top=per_view, page=page, fold=not as_json)
     if target is not None:
         write_table(result.to_frame(), target, replace=force)
     if as_json:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from ioprism.characteristics.ceiling import relate
 from ioprism.characteristics.totals import characterise as describe
+from ioprism.characteristics.totals import relate
 from ioprism.command import options, output
 from ioprism.command.options import Command
 from ioprism.engine.local import LocalEngine

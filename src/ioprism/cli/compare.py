@@ -10,12 +10,14 @@ from ioprism.api import analyse
 from ioprism.command import options, output
 from ioprism.command.options import Command, option
 from ioprism.comparison.steps import compare_sides, read_side, run_folders
-from ioprism.diagnosis.steps import with_layout
+from ioprism.diagnosis.steps import DiagnosisOptions, with_layout
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.layouts import read_layout
+from ioprism.report_steps import ReportSettings
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
 from ioprism.reports.to_terminal import compare as terminal_form
+from ioprism.reports.to_terminal.history import show_history
 from ioprism.storage.atomic import atomic_write_text
 
 FAILED = 3  # exit code when --fail-on was met
@@ -47,6 +49,7 @@ class TwoSides(Command):
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="How files lie on storage targets, as `diagnose` takes it; may be given for each run.",
 )
+@options.site
 @options.one_job
 @options.anonymise
 @options.format_name
@@ -59,6 +62,7 @@ def compare(
     force: bool,
     fail_on: float | None,
     layout_files: tuple[Path, ...],
+    site: Path | None,
     format_name: str | None,
     as_json: bool,
     quiet: bool,
@@ -76,26 +80,31 @@ def compare(
     if fail_on is not None:
         refuse_unrepeated(before, after)
     layout = {path: how for file in layout_files for path, how in read_layout(file).items()}
+    settings = ReportSettings(diagnosis=DiagnosisOptions(site=options.site_history(site)))
     with output.progress("reading events", quiet=quiet) as progress:
+        engine = LocalEngine(progress)
         old, new = (
             read_side(
                 side,
                 format_name=format_name,
                 grouping=options.grouping(),
+                reading=options.reading(),
                 prepare=lambda trace: with_layout(trace, layout),
-                analyse=lambda trace: analyse(trace, engine=LocalEngine(progress)).document,
+                analyse=lambda trace: analyse(trace, settings=settings, engine=engine).document,
             )
             for side in (before, after)
         )
-    comparison = compare_sides(old, new)
+    comparison, history = compare_sides(old, new), new.typical.verdict.history
     if page is not None:
         text = html_form.page(comparison, old.typical, new.typical)
         atomic_write_text(page, text, replace=force)
     if as_json:
-        between = to_json.between(old.typical.trace, new.typical.trace)
-        click.echo(to_json.document(new.typical.trace, between | comparison.to_dict()))
+        body = to_json.between(old.typical.trace, new.typical.trace) | comparison.to_dict()
+        body |= {} if history is None else {"history": history.to_dict()}
+        click.echo(to_json.document(new.typical.trace, body))
     else:
         terminal_form.show(comparison, output.console())
+        show_history(history, output.console())
         for document in (*old.documents, *new.documents):
             output.show_warnings(document.trace)
     output.say_written(page, quiet=quiet)

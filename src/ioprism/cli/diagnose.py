@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ioprism.command import options, output
 from ioprism.command.options import PATH, Command, NumberRange, option
+from ioprism.diagnosis.steps import DiagnosisOptions
+from ioprism.diagnosis.steps import diagnose as judge
 from ioprism.errors import CannotJudgeError
-from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.reports import to_json
-from ioprism.reports.to_terminal import diagnose as terminal_form
-from ioprism.settings import Thresholds
-
-if TYPE_CHECKING:  # counters are judged without a table library
-    from ioprism.diagnosis.steps import DiagnosisOptions
-    from ioprism.model.verdict import Verdict
 
 FAILED = 3  # exit code when --fail-on was met
 
@@ -48,6 +42,7 @@ FAILED = 3  # exit code when --fail-on was met
     help="A write-time model (`ioprism write-time train`): how long writes take at best.",
 )
 @options.servers
+@options.site
 @options.engine
 @options.as_json
 @options.quiet
@@ -61,6 +56,7 @@ def diagnose(
     ceilings: tuple[Path, ...],
     model_file: Path | None,
     servers: Path | None,
+    site: Path | None,
     engine_options: options.EngineOptions,
     as_json: bool,
     quiet: bool,
@@ -69,46 +65,37 @@ def diagnose(
 
     Example: ioprism diagnose run42.darshan --fail-on 0.1
     """
-    site = _site(layout_file, ceilings, model_file, servers)
-    log = counters_alone(paths, format_name) if site is None else None
-    source: to_json.Source
-    if log is not None:
-        source, verdict = log, _judge_counters(log)
-    else:
-        from ioprism.diagnosis.steps import diagnose as judge
-
-        source = trace = options.read_job(paths, format_name)
-        with output.progress("reading events", quiet=quiet) as progress:
-            verdict = judge(trace, options=site, engine=engine_options.made(progress))
+    known = _known_of_site(layout_file, ceilings, model_file, servers, site)
+    trace = options.read_job(paths, format_name)
+    with output.progress("reading events", quiet=quiet) as progress:
+        verdict = judge(trace, options=known, engine=engine_options.made(progress))
     if verdict.status == "cannot-judge" and (verdict.missing or fail_on is not None):
         raise CannotJudgeError(verdict.line, source=paths[0])
     if as_json:
         whole = verdict.to_dict()
-        click.echo(to_json.document(source, {**whole, "causes": whole["causes"][:top]}))
+        click.echo(to_json.document(trace, {**whole, "causes": whole["causes"][:top]}))
     else:
+        from ioprism.reports.to_terminal import diagnose as terminal_form
+
         terminal_form.show(
-            verdict, output.console(), job=source.job, paths=options.shown_paths(paths), top=top
+            verdict, output.console(), job=trace.job, paths=options.shown_paths(paths), top=top
         )
-        output.show_warnings(source.completeness.warnings)
+        output.show_warnings(trace.completeness.warnings)
     if fail_on is not None and verdict.share >= fail_on:
         click.get_current_context().exit(FAILED)
 
 
-def _judge_counters(log: PlainLog) -> Verdict:
-    from ioprism.diagnosis.evidence import evidence_of_log
-    from ioprism.diagnosis.steps import judge_log
-
-    return judge_log(evidence_of_log(log, Thresholds())).verdict
-
-
-def _site(
-    layout: Path | None, ceilings: tuple[Path, ...], model: Path | None, servers: Path | None
+def _known_of_site(
+    layout: Path | None,
+    ceilings: tuple[Path, ...],
+    model: Path | None,
+    servers: Path | None,
+    site: Path | None,
 ) -> DiagnosisOptions | None:
     """What a site knows beyond the trace, where anything is given."""
-    if not (layout or ceilings or model or servers):
+    if not (layout or ceilings or model or servers or site):
         return None
     from ioprism.cli.insights import server_loads
-    from ioprism.diagnosis.steps import DiagnosisOptions
     from ioprism.formats.ceilings import read_ceiling
     from ioprism.formats.layouts import read_layout
     from ioprism.write_time.steps import load_model, seconds_of_writes
@@ -118,4 +105,5 @@ def _site(
         ceilings=[read_ceiling(path) for path in ceilings],
         write_seconds=None if model is None else seconds_of_writes(load_model(model)),
         servers=server_loads(servers),
+        site=options.site_history(site),
     )

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ioprism.command import options
+from ioprism.command import options, output
 from ioprism.command.options import Command, option
 from ioprism.diagnosis.insights import Failed, Judged, judge_group, judge_many
 from ioprism.diagnosis.rules.registry import LEVELS, Insights
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.registry import job_groups
-from ioprism.model.finding import Severity
 from ioprism.model.pseudonyms import shown_message
-from ioprism.model.trace import Progress
+from ioprism.model.verdict import Severity
 from ioprism.settings import Thresholds, read_thresholds
 
 if TYPE_CHECKING:
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import ServerLoads
 
 FAILED = 3  # exit code when --fail-on was met
 LEVEL = click.Choice([level.value for level in Severity])
@@ -34,6 +31,7 @@ LEVEL = click.Choice([level.value for level in Severity])
 @option("--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse.")
 @options.thresholds
 @options.servers
+@options.site
 @option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
 @option(
     "--fail-on", type=LEVEL, help="Exit with code 3 if there is a finding of this level or worse."
@@ -46,6 +44,7 @@ def insights(
     min_level: str,
     thresholds_file: Path | None,
     servers: Path | None,
+    site: Path | None,
     everything: bool,
     fail_on: str | None,
     as_json: bool,
@@ -58,28 +57,34 @@ def insights(
     Example: ioprism insights run42.darshan --min-level warn
     """
     thresholds = chosen_thresholds(thresholds_file)
-    loads = server_loads(servers)
-    jobs_of_paths = job_groups(paths, format_name=format_name, grouping=options.grouping())
+    loads, history = server_loads(servers), options.site_history(site)
+    jobs_of_paths = job_groups(
+        paths, format_name=format_name, grouping=options.grouping(), reading=options.reading()
+    )
     level = Severity(min_level)
     if len(jobs_of_paths) == 1:
-        with _progress("reading events", quiet=quiet) as progress:
+        with output.progress("reading events", quiet=quiet) as progress:
             judged = judge_group(
                 jobs_of_paths[0],
                 thresholds=thresholds,
                 format_name=format_name,
+                reading=options.reading(),
                 servers=loads,
+                site=history,
                 progress=progress,
             )
         jobs, failures = [judged], []
         _show_one(judged, level, as_json=as_json, everything=everything)
     else:
-        with _progress("judging jobs", quiet=quiet) as progress:
+        with output.progress("judging jobs", quiet=quiet) as progress:
             results = list(
                 judge_many(
                     jobs_of_paths,
                     thresholds=thresholds,
                     format_name=format_name,
+                    reading=options.reading(),
                     servers=loads,
+                    site=history,
                     progress=progress,
                 )
             )
@@ -102,14 +107,6 @@ def server_loads(store: Path | None) -> ServerLoads | None:
     from ioprism.servers.load import stored_loads
 
     return stored_loads(store)
-
-
-def _progress(what: str, *, quiet: bool) -> AbstractContextManager[Progress]:
-    if quiet or not sys.stderr.isatty():
-        return nullcontext(lambda _: None)
-    from ioprism.command import output
-
-    return output.progress(what, quiet=quiet)
 
 
 def _at_level(insights: Insights, level: Severity) -> Insights:
@@ -137,7 +134,6 @@ def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: boo
         )
         click.echo(text)
         return
-    from ioprism.command import output
     from ioprism.reports.to_terminal import insights as terminal_form
 
     terminal_form.show(
@@ -172,7 +168,6 @@ def _show_many(
         )
         click.echo(text)
         return
-    from ioprism.command import output
     from ioprism.reports.to_terminal import insights as terminal_form
 
     shown = [(j.paths, j.job, _at_level(j.insights, level)) for j in jobs]

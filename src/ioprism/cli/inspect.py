@@ -77,7 +77,7 @@ def inspect(
         _refuse(OF_BOTTLENECKS, f"{rule.code!r} is a finding, not a bottleneck")
     with output.progress("reading events", quiet=quiet) as progress:
         engine = engine_options.made(progress)
-        source = Source(paths, format_name, stages, options.grouping())
+        source = Source(paths, format_name, stages, options.grouping(), options.reading())
         if rule is None:
             known = rules(*rule_files)
             looked_at = source.stage(settings, engine, like_wisio=compatible is not None)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ioprism.command import options, output
 from ioprism.command.figure_options import FigureRequest, page_or_figure
 from ioprism.command.options import PATH, Command, Number, option
-from ioprism.model.trace import Progress, Trace
+from ioprism.engine.local import LocalEngine
+from ioprism.model.trace import Trace
 from ioprism.periodicity.detect import METHODS, Options
 from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings, job_periodicity
 from ioprism.periodicity.sampling import parse_filter
@@ -21,26 +21,8 @@ from ioprism.reports import to_json
 from ioprism.reports.to_terminal import period as terminal_form
 from ioprism.views.time.bandwidth import KEYS
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ioprism.engine.base import View
-
 MOST_PARTS = 20
 CHOSEN = "Hint: leave the option out to have it chosen."
-
-
-@dataclass(frozen=True, slots=True)
-class LateEngine:
-    """The local engine, loaded when it is needed: small signals are answered without it."""
-
-    progress: Progress
-
-    def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
-        """Compute all views."""
-        from ioprism.engine.local import LocalEngine
-
-        return LocalEngine(self.progress).run(trace, *views)
 
 
 class AutoNumber(click.ParamType["float | None"]):
@@ -149,7 +131,7 @@ def period(
         return
     trace = _read(paths, mapping, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        periodicity = job_periodicity(trace, LateEngine(progress), settings)
+        periodicity = job_periodicity(trace, LocalEngine(progress), settings)
     if page is not None:
         _write_page(page, periodicity, trace, settings, replace=force)
     if figure is not None:
@@ -172,7 +154,12 @@ def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path
         return [paths]
     from ioprism.formats.registry import job_groups
 
-    return job_groups(paths, format_name=format_name, grouping=options.grouping())
+    return job_groups(
+        paths,
+        format_name=format_name,
+        grouping=options.grouping(),
+        reading=options.reading(),
+    )
 
 
 def _show_many(
@@ -187,7 +174,13 @@ def _show_many(
     from ioprism.periodicity.many import period_table
 
     with output.progress("looking for periods", quiet=quiet) as progress:
-        periods = period_table(jobs, settings, format_name=format_name, progress=progress)
+        periods = period_table(
+            jobs,
+            settings,
+            format_name=format_name,
+            reading=options.reading(),
+            progress=progress,
+        )
     for message in periods.failed:
         output.say(f"skipped {message}")
     if as_json:
@@ -224,6 +217,6 @@ def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None
         return options.read_job(paths, format_name)
     if len(paths) != 1:
         raise click.UsageError("--mapping describes one file: give a single TRACE.")
-    from ioprism.formats.signals.described_text import read_described_text
+    from ioprism.formats.signals.text_signals import read_described_text
 
     return read_described_text(paths[0], mapping)

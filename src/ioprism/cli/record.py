@@ -186,8 +186,7 @@ def record(
 
 
 def _print_script(scheduler: str, command: tuple[str, ...], tracer: str, repeat: int) -> None:
-    from ioprism.recording.batch import job_script
-    from ioprism.recording.choice import choose_tracer
+    from ioprism.recording.choice import choose_tracer, job_script
     from ioprism.recording.command import parse_command
 
     choice = choose_tracer(parse_command(command), tracer)
@@ -195,7 +194,7 @@ def _print_script(scheduler: str, command: tuple[str, ...], tracer: str, repeat:
 
 
 def _check(folder: Path, *, as_json: bool) -> None:
-    from ioprism.recording.doctor import check_machine
+    from ioprism.recording.choice import check_machine
     from ioprism.reports import to_json
     from ioprism.reports.to_terminal import record as form
 
@@ -262,10 +261,9 @@ def _try(
 ) -> list[Trial]:
     """Try what may remove a cause of the diagnosis; nothing if the program did not succeed."""
     from ioprism.comparison.steps import diagnosed_stall
-    from ioprism.recording.hints import fitting_hints
-    from ioprism.recording.trials import try_hints
+    from ioprism.recording.trials import fitting_hints, try_hints
 
-    if not rounds or not recording.runs[-1].ended:
+    if not rounds or not recording.runs[-1].succeeded:
         return []
     codes = {cause.code for cause in diagnosed_stall(document)[1]}
     codes |= {finding.code for finding in document.findings}

@@ -10,8 +10,9 @@ from ioprism.api import analyse
 from ioprism.command import options, output
 from ioprism.command.figure_options import FigureRequest, page_or_figure
 from ioprism.command.options import Command, option
+from ioprism.diagnosis.steps import DiagnosisOptions
 from ioprism.engine.local import LocalEngine
-from ioprism.model.finding import Severity
+from ioprism.model.verdict import Severity
 from ioprism.report_steps import ReportSettings
 from ioprism.reports.report import report_endings
 from ioprism.reports.to_terminal import report as terminal_form
@@ -25,6 +26,7 @@ LEVELS = tuple(Severity)
 @options.traces
 @page_or_figure("report", what="reports", page_endings=report_endings)
 @options.thresholds
+@options.site
 @option(
     "--fail-on",
     type=click.Choice([level.value for level in LEVELS]),
@@ -40,6 +42,7 @@ def report(
     figure: FigureRequest | None,
     force: bool,
     thresholds_file: Path | None,
+    site: Path | None,
     fail_on: str | None,
     format_name: str | None,
     as_json: bool,
@@ -55,9 +58,9 @@ def report(
     thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        analysis = analyse(
-            trace, settings=ReportSettings(thresholds=thresholds), engine=LocalEngine(progress)
-        )
+        known = DiagnosisOptions(site=options.site_history(site))
+        settings = ReportSettings(thresholds=thresholds, diagnosis=known)
+        analysis = analyse(trace, settings=settings, engine=LocalEngine(progress))
     if page is not None:
         analysis.write(page, replace=force)
     if figure is not None:

@@ -39,7 +39,7 @@ def rules(context: click.Context, limits: bool, as_json: bool) -> None:
 
 def _list_fields(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from ioprism.views.perspectives.fields import FIELDS
+        from ioprism.views.perspectives.records import FIELDS
 
         for field in FIELDS.values():
             click.echo(f"{field.name:24} {field.unit or '-':2} {field.meaning}")

@@ -11,7 +11,7 @@ import click
 
 from ioprism.cli.insights import server_loads
 from ioprism.command import options, output
-from ioprism.command.options import PAGE, PATH, NumberRange, option, stack_decorators
+from ioprism.command.options import PAGE, PATH, Decorator, NumberRange, option, stack_decorators
 from ioprism.errors import IoprismError
 from ioprism.reports import to_json
 from ioprism.site.steps import (
@@ -28,7 +28,14 @@ from ioprism.units import format_counted
 if TYPE_CHECKING:
     from ioprism.site.summary import SiteStory, SiteTables
 
-store_option = option("--store", type=PATH, required=True, help="Folder of the store.")
+store_option = option(
+    "--store",
+    type=PATH,
+    required=True,
+    envvar=options.SITE_VARIABLE,
+    show_envvar=True,
+    help="Folder of the store.",
+)
 
 
 @click.group()
@@ -52,8 +59,8 @@ def site() -> None:
 )
 @option("--every", type=NumberRange(min=1.0), default=60.0,
         help="Seconds between checks of the folder to follow.")  # fmt: skip
-@option("--cores-per-node", type=click.IntRange(min=1), default=1,
-        help="Used to estimate nodes if a log names none.")  # fmt: skip
+@option("--cores-per-node", type=click.IntRange(min=1),
+        help="Used to estimate nodes if a log names none; default: as others show.")  # fmt: skip
 @option("--anonymise", "key_file", metavar="KEYFILE",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
         help="Hash users, paths and programs with the key in this file.")  # fmt: skip
@@ -65,7 +72,7 @@ def add(
     store: Path,
     follow: Path | None,
     every: float,
-    cores_per_node: int,
+    cores_per_node: int | None,
     key_file: Path | None,
     engine_options: options.EngineOptions,
     as_json: bool,
@@ -97,10 +104,10 @@ def add(
             output.say(f"{format_counted(more.added, 'log')} added")
 
 
-def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
+def choosing(subject: str | None = None) -> Decorator:
     """Add the store, and the options that say which of its jobs to look at.
 
-    They reach the command as one argument, `tables`.
+    They reach the command as one argument, `tables`: those that the subject needs.
     """
     declared = [
         store_option,
@@ -108,6 +115,7 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
         option("--until", metavar="DATE", help="Only jobs that started before this day."),
         option("--application", help="Only jobs of this program."),
         option("--user", help="Only jobs of this user."),
+        option("--mount", metavar="PATH", help="Only this file system, by its mount point."),
         option(
             "--servers",
             metavar="STORE",
@@ -116,50 +124,77 @@ def choosing(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
     ]
 
-    @wraps(command)
-    def with_tables(
-        *,
-        store: Path,
-        since: str | None,
-        until: str | None,
-        application: str | None,
-        user: str | None,
-        servers: Path | None,
-        **others: Any,  # noqa: ANN401 - whatever the command takes
-    ) -> None:
-        from ioprism.site.summary import Chosen
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_tables(
+            *,
+            store: Path,
+            since: str | None,
+            until: str | None,
+            application: str | None,
+            user: str | None,
+            mount: str | None,
+            servers: Path | None,
+            **others: Any,  # noqa: ANN401 - whatever the command takes
+        ) -> None:
+            from ioprism.site.summary import Chosen
 
-        which = Chosen(parse_day(since), parse_day(until), application, user)
-        command(tables=chosen_tables(store, which, servers=server_loads(servers)), **others)
+            which = Chosen(parse_day(since), parse_day(until), application, user, mount)
+            loads = server_loads(servers)
+            tables = chosen_tables(store, which, subject=subject, servers=loads)
+            command(tables=tables, **others)
 
-    return stack_decorators(*declared)(with_tables)
+        return stack_decorators(*declared)(with_tables)
+
+    return decorate
 
 
 def _table(subject: str, what: str) -> click.Command:
     @click.command(name=subject, help=f"{what}\n\nExample: ioprism site {subject} --store S --json")
-    @choosing
+    @choosing(subject)
     @option("--top", type=click.IntRange(min=0), default=20,
             help="Number of rows to show; 0 shows all.")  # fmt: skip
     @options.as_json
     def command(tables: SiteTables, top: int, as_json: bool) -> None:
-        from ioprism.reports.to_terminal import site as terminal_form
-        from ioprism.site.summary import site_table
-
-        table = site_table(tables, subject, top=top or None)
-        if as_json:
-            click.echo(to_json.plain_document(table.to_dict()))
-        else:
-            terminal_form.show(table, output.console())
+        _show_table(tables, subject, top, as_json=as_json)
 
     return command
+
+
+def _show_table(
+    tables: SiteTables, subject: str, top: int, *, as_json: bool, by: str = "pattern"
+) -> None:
+    from ioprism.reports.to_terminal import site as terminal_form
+    from ioprism.site.summary import site_table
+
+    table = site_table(tables, subject, top=top or None, by=by)
+    if as_json:
+        click.echo(to_json.plain_document(table.to_dict()))
+    else:
+        terminal_form.show(table, output.console())
+
+
+@site.command()
+@choosing("files")
+@option("--by", type=click.Choice(["pattern", "file"]), default="pattern",
+        help="One row for each kind of path, digits replaced by #, or for each file.")  # fmt: skip
+@option("--top", type=click.IntRange(min=0), default=20,
+        help="Number of rows to show; 0 shows all.")  # fmt: skip
+@options.as_json
+def files(tables: SiteTables, by: str, top: int, as_json: bool) -> None:
+    """List files, or kinds of files, by the time that jobs spend in them.
+
+    Example: ioprism site files --store S --mount /scratch --by file
+    """
+    _show_table(tables, "files", top, as_json=as_json, by=by)
 
 
 for _subject, _what in (
     ("jobs", "List the jobs that lose most to I/O, with their causes."),
     ("applications", "List applications by the node-hours they lose to I/O."),
     ("users", "List users by the node-hours their jobs lose to I/O."),
-    ("targets", "List storage targets, slowest relative to their peers first."),
-    ("hosts", "List nodes, slowest relative to their peers first."),
+    ("targets", "List storage targets, those with the slowest worst tenth of jobs first."),
+    ("hosts", "List nodes, those with the slowest worst tenth of jobs first."),
     ("causes", "List causes by the node-hours that removing them would save."),
     ("periods", "List applications with periodic I/O, by their node-hours."),
 ):
@@ -167,7 +202,7 @@ for _subject, _what in (
 
 
 @site.command()
-@choosing
+@choosing()
 @option("--output", "-o", "page", type=PAGE, required=True,
         help="HTML page to write.")  # fmt: skip
 @option("--force", is_flag=True, help="Replace the page if it exists.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -16,8 +16,10 @@ from ioprism.errors import EndingError, UsageError
 from ioprism.units import parse_bytes
 
 if TYPE_CHECKING:
+    from ioprism.diagnosis.steps import JobHistory
     from ioprism.engine.base import Engine
     from ioprism.engine.cluster import Cluster, Session
+    from ioprism.formats.reading import Reading
     from ioprism.formats.registry import Grouping
     from ioprism.model.trace import Progress, Trace
 
@@ -127,6 +129,7 @@ def stack_decorators(*decorators: Decorator) -> Decorator:
 
 
 _GROUPING = "ioprism.grouping"
+_READING = "ioprism.reading"
 
 
 def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -185,17 +188,33 @@ def _note_grouping(context: click.Context, option: click.Parameter, value: bool)
 
 
 def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Let the traces that the command reads be moved by what the file says."""
+    """Note the clock offsets for the traces that the command reads."""
     if path is None or context.resilient_parsing:
         return
-    from ioprism.formats.clock_offsets import clock_offsets, read_clock_offsets
+    from ioprism.formats.reading import Reading, read_clock_offsets
 
-    context.with_resource(clock_offsets(read_clock_offsets(path)))
+    context.meta[_READING] = Reading(clock_offsets=read_clock_offsets(path))
 
 
 def grouping() -> Grouping:
     """What several paths mean to the command that runs."""
     return cast("Grouping", click.get_current_context().meta.get(_GROUPING, "auto"))
+
+
+def site_history(store: Path | None) -> JobHistory | None:
+    """Open a site store once, rather than for every job."""
+    if store is None:
+        return None
+    from ioprism.site.history import open_history
+
+    return open_history(store)
+
+
+def reading() -> Reading:
+    """How the command that runs reads its traces."""
+    from ioprism.formats.reading import Reading
+
+    return cast("Reading", click.get_current_context().meta.get(_READING, Reading()))
 
 
 def shown_paths(paths: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -210,7 +229,7 @@ def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:
     """Read the one job that a command is about."""
     from ioprism.formats.registry import read_trace
 
-    return read_trace(*paths, format_name=format_name, grouping=grouping())
+    return read_trace(*paths, format_name=format_name, grouping=grouping(), reading=reading())
 
 
 format_name: Decorator = option(
@@ -242,6 +261,15 @@ servers: Decorator = option(
     metavar="STORE",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
+)
+SITE_VARIABLE = "IOPRISM_SITE"  # so that users of a centre need no option
+site: Decorator = option(
+    "--site",
+    metavar="STORE",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    envvar=SITE_VARIABLE,
+    show_envvar=True,
+    help="Site store (`ioprism site add`): judge by what other jobs reached, and by earlier runs.",
 )
 page: Decorator = stack_decorators(
     option("--output", "-o", "page", type=PAGE, help="HTML page to write."),
@@ -313,17 +341,13 @@ class EngineOptions:
             yield self
             return
         from ioprism.engine.cluster import ClusterSettings, Session
-        from ioprism.formats.dftracer.checkpoints import indexes_beside_files
-        from ioprism.formats.surveys import surveyed_by
 
         kind = cast("Cluster", self.cluster or "local")
-        with (
-            closing(
-                Session(ClusterSettings(self.scheduler, kind, self.workers or 2, limit))
-            ) as session,
-            surveyed_by(session.map),
-            indexes_beside_files() if self.index else nullcontext(),
-        ):
+        settings = ClusterSettings(self.scheduler, kind, self.workers or 2, limit)
+        with closing(Session(settings)) as session:
+            click.get_current_context().meta[_READING] = replace(
+                reading(), workers=session.map, indexes_beside_files=self.index
+            )
             yield replace(self, session=session)
 
     def _limit(self) -> int | None:

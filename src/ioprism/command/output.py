@@ -8,31 +8,34 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from ioprism.model.trace import Progress, Trace
-from ioprism.reports import to_terminal
 from ioprism.text import harmless
+
+if TYPE_CHECKING:  # JSON is printed without it; it takes as long to load as a small log to judge
+    from rich.console import Console
 
 PATIENCE = 1.0  # seconds before progress is shown
 WIDTH = 100
 
 
-class _Results(Console):
-    """A console whose reader may leave early, as `head` does."""
-
-    def on_broken_pipe(self) -> None:
-        """Let the command end without an error."""
-        raise BrokenPipeError
-
-
 def console() -> Console:
     """Return the terminal for results; plain text when it is not one, unless --color asks."""
+    from rich.console import Console
+
+    class Results(Console):
+        """A console whose reader may leave early, as `head` does."""
+
+        def on_broken_pipe(self) -> None:
+            """Let the command end without an error."""
+            raise BrokenPipeError
+
     context = click.get_current_context(silent=True)
     color = None if context is None else context.find_root().color
-    return _Results(
+    return Results(
         highlight=False,
         emoji=False,
         markup=False,
@@ -44,6 +47,10 @@ def console() -> Console:
 
 def show_warnings(said: Trace | Iterable[str]) -> None:
     """Print what is missing from the answer on standard error."""
+    from rich.console import Console
+
+    from ioprism.reports import to_terminal
+
     stderr = Console(stderr=True, highlight=False, emoji=False, markup=False, soft_wrap=True)
     to_terminal.warnings(stderr, said.completeness.warnings if isinstance(said, Trace) else said)
 
@@ -66,6 +73,8 @@ def progress(what: str, *, quiet: bool) -> Iterator[Progress]:
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
+    from rich.console import Console
+
     started = time.monotonic()
     stderr = Console(stderr=True)
     with stderr.status("", spinner="dots") as status:

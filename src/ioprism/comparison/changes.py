@@ -16,8 +16,8 @@ import polars as pl
 
 from ioprism.characteristics.totals import Amount, Characteristics
 from ioprism.comparison.repetitions import LEVEL, Difference, difference
-from ioprism.model.finding import Finding
 from ioprism.model.result import Result
+from ioprism.model.verdict import Finding
 from ioprism.units import format_bytes, format_counted
 
 SAME = 0.02  # single runs: ratios closer to 1 than this are called the same
@@ -300,7 +300,7 @@ def _unlike(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
     for what, value in UNCHANGED.items():
         old, new = ({value(run) for run in runs} - {None} for runs in (before, after))
         if old and new and old != new:
-            yield f"{what} differs: {_listed(old)} before, {_listed(new)} after"
+            yield f"{what} differs: {_join_names(old)} before, {_join_names(new)} after"
     for kind in ("read", "write"):
         sizes = [
             fmean(run.characteristics.by_operation[kind].bytes for run in runs)
@@ -326,7 +326,7 @@ def _program(executable: str | None) -> str | None:
     return posixpath.basename(executable.split()[0]) if executable and executable.split() else None
 
 
-def _listed(values: Iterable[object]) -> str:
+def _join_names(values: Iterable[object]) -> str:
     return " and ".join(sorted(map(str, values)))
 
 
@@ -342,12 +342,12 @@ def _by_code(findings: Iterable[Finding]) -> dict[str, Finding]:
 def _metrics(before: Sequence[Run], after: Sequence[Run]) -> Iterator[Metric]:
     """Yield every number: its mean on each side, and whether noise explains the difference."""
     for name, (value, less_is_better) in NUMBERS.items():
-        found = _difference(before, after, value)
-        if found is None:  # not every run has it
+        change = _difference(before, after, value)
+        if change is None:  # not every run has it
             old, new = (_mean([value(run) for run in runs]) for runs in (before, after))
             yield Metric(name, old, new, less_is_better)
         else:
-            yield Metric(name, found.before, found.after, less_is_better, found.beyond_noise)
+            yield Metric(name, change.before, change.after, less_is_better, change.beyond_noise)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.comparison.changes import Comparison, Run, RunCause, compare
+from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
 from ioprism.report_steps import Document, document_of
@@ -41,13 +42,16 @@ def read_side(
     *,
     format_name: str | None = None,
     grouping: Grouping = "auto",
+    reading: Reading | None = None,
     prepare: Prepare = lambda trace: trace,
     analyse: Analyse = document_of,
 ) -> Side:
     """Read and analyse the runs of one side."""
     folders = run_folders(paths)
     documents = tuple(
-        analyse(prepare(read_trace(folder, format_name=format_name, grouping=grouping)))
+        analyse(
+            prepare(read_trace(folder, format_name=format_name, grouping=grouping, reading=reading))
+        )
         for folder in folders
     )
     runs = [run for folder in folders for run in recorded_runs(folder).values()]

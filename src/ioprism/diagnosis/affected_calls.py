@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -16,7 +16,7 @@ from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.model.usage import DIRECTIONS, NAMELESS
 from ioprism.settings import Thresholds
-from ioprism.views.calls.access import misaligned
+from ioprism.views.calls.access import misalignment
 from ioprism.views.calls.call_class import SLOTS
 from ioprism.views.calls.longest_calls import BACKWARD, REPEATED, TimeOfCalls
 
@@ -55,7 +55,7 @@ class Concern:
         return cls(
             calls.operations,
             limits.small_bytes if calls.small else None,
-            misaligned(max(1, int(limits.alignment)), stripe_sizes(trace))
+            misalignment(max(1, int(limits.alignment)), stripe_sizes(trace))
             if calls.misaligned
             else None,
             calls.collective,
@@ -71,8 +71,7 @@ class Concern:
             return trace
         condition = ~self._kind() | self._single()
         some = tuple(_Some(partition, condition) for partition in trace.partitions)
-        return replace(trace, partitions=some, load_files=lambda: trace.files,
-                       load_processes=lambda: trace.processes)  # fmt: skip
+        return trace.derive(partitions=some)
 
     def of_rows(self) -> pl.Expr:
         """The condition on rows of the main view; of counters, only the mean size is known."""

@@ -24,7 +24,7 @@ from ioprism.diagnosis.rows import (
     no_rows,
     single_calls,
 )
-from ioprism.model.believable_times import believable_metadata
+from ioprism.model.arrays import believable_metadata
 
 MAX_STRETCH = 20.0  # times the mean that one call may take, where others do not fit
 

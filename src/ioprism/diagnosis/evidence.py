@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ioprism.formats.darshan.meaning import DATA_MODULES
+from ioprism.model.arrays import median
 from ioprism.model.layers import LAYERS, deepest
 from ioprism.model.trace import Completeness, Job
 from ioprism.model.usage import (
     DIRECTIONS,
     EVERYONE,
+    CounterColumns,
     Counts,
     FileFacts,
     HeatMap,
@@ -24,12 +28,11 @@ from ioprism.model.usage import (
     heat_loads,
 )
 from ioprism.settings import Thresholds
-from ioprism.views.counters.module_usage import Records, usage_of
+from ioprism.views.counters.module_usage import columnar, usage_of
 
 if TYPE_CHECKING:
     from ioprism.engine.base import Engine
-    from ioprism.formats.darshan.plain import PlainLog
-    from ioprism.model.server_load import BackgroundLoad
+    from ioprism.model.machine import BackgroundLoad
     from ioprism.model.trace import Trace
     from ioprism.phase_detection.find import LayerPhases
 
@@ -180,30 +183,12 @@ def _files(usage: Usage, calls: Counts) -> set[int]:
     return {file for file, count in zip(usage.file, calls, strict=True) if count}
 
 
-def evidence_of_log(log: PlainLog, thresholds: Thresholds) -> Evidence:
-    """Gather what the counters of a sound log tell."""
-    records = {name: log.records(name) for name in log.modules if name in DATA_MODULES}
-    return Evidence(
-        log.job,
-        _usages(records, log.files, thresholds, log.job),
-        log.files,
-        log.completeness,
-        thresholds,
-        loads=heat_loads(log.heat_maps),
-        format=log.format,
-        logs=len(log.paths),
-        modules=frozenset(log.modules),
-        heat=log.heat_maps,
-        last_moment=_last_moment(records, log.job),
-    )
-
-
-def _last_moment(records: Mapping[str, Records], job: Job) -> float:
+def _last_moment(records: Mapping[str, CounterColumns], job: Job) -> float:
     """When the last counted call ended, where the job's end is not known."""
     if job.runtime:
         return 0.0
     names = (
-        (rows, DATA_MODULES[module].named(f"F_{kind}_END_TIMESTAMP"))
+        (rows, DATA_MODULES[module].counter_name(f"F_{kind}_END_TIMESTAMP"))
         for module, rows in records.items()
         for kind in ("OPEN", "READ", "WRITE", "CLOSE")
     )
@@ -212,7 +197,7 @@ def _last_moment(records: Mapping[str, Records], job: Job) -> float:
 
 
 def _usages(
-    records: Mapping[str, Records], files: FileFacts, thresholds: Thresholds, job: Job
+    records: Mapping[str, CounterColumns], files: FileFacts, thresholds: Thresholds, job: Job
 ) -> dict[str, Usage]:
     usages = {}
     for name, rows in records.items():
@@ -243,23 +228,26 @@ def _align_to_stripes(counted: Usage, seen: Usage | None, files: FileFacts) -> U
 
 
 def evidence_of_counters(trace: Trace, thresholds: Thresholds | None = None) -> Evidence:
-    """Gather what the counters of a trace tell."""
-    from ioprism.views.counters.usage import TableRecords, file_facts, heat_maps
+    """Gather what the counters of a trace show."""
+    return _counter_evidence(trace, thresholds or Thresholds())
 
-    files, heat = file_facts(trace), heat_maps(trace)
-    records = {m: TableRecords(trace.counters[m]) for m in DATA_MODULES if m in trace.counters}
-    chosen = thresholds or Thresholds()
+
+@lru_cache(maxsize=1)  # rules, checks and the comparison with calls ask one after the other
+def _counter_evidence(trace: Trace, thresholds: Thresholds) -> Evidence:
+    counters, files = columnar(trace.counters), trace.file_facts
+    heat = counters.heat_maps()
+    records = {name: counters.columns(name) for name in DATA_MODULES if name in trace.counters}
     return Evidence(
         trace.job,
-        _usages(records, files, chosen, trace.job),
+        _usages(records, files, thresholds, trace.job),
         files,
         trace.completeness,
-        chosen,
+        thresholds,
         loads=heat_loads(heat),
         format=trace.format,
         logs=len(trace.paths),
-        # All are looked at, so that no damage goes unseen.
-        modules=frozenset(name for name in trace.counters if trace.counters[name].height),
+        # Every module is read, so that its damage is reported.
+        modules=frozenset(name for name in trace.counters if counters.height(name)),
         heat=heat,
         last_moment=_last_moment(records, trace.job),
     )
@@ -308,11 +296,9 @@ def without_pipes(usage: Usage, paths: Mapping[int, str] | None = None) -> Usage
         return usage
     opened = zip(usage.metadata_seconds, usage.opens, strict=True)
     each = [seconds / max(1, opens) for seconds, opens in opened]
-    from statistics import median  # loads much, for what few logs need
-
     streams = _streams(usage)
     others = [time for time, stream in zip(each, streams, strict=True) if not stream]
-    beyond = max(LONG, BEYOND * median(others)) if others else ENDLESS
+    beyond = max(LONG, BEYOND * median(np.array(others))) if others else ENDLESS
     names = paths or {}
     told = [
         0.0 if stream and (time > beyond or _is_named(names.get(file, ""))) else spent

@@ -37,11 +37,10 @@ from ioprism.diagnosis.rows import (
 )
 from ioprism.diagnosis.sampling import NOT_IO, SampledCalls, sampled_calls
 from ioprism.engine.base import Engine
+from ioprism.model.arrays import unite
 from ioprism.model.files import without_data
-from ioprism.model.intervals import unite
 from ioprism.model.trace import Trace
 from ioprism.model.usage import SHARED_MEMORY
-from ioprism.views.counters.usage import system_targets
 
 STORAGE_LAYERS = ("posix", "stdio")  # that reach storage themselves
 MAX_NAMES = 100  # files that are searched for the number of the process that writes them
@@ -110,7 +109,7 @@ def observe_calls(trace: Trace, engine: Engine, limits: Limits) -> Observed:
         applications=_applications(trace, numbers),
         program=trace.job.executable or "",
         share=_share(sample, lowest, whole=waits or bool(counters)),
-        system_targets=system_targets(trace) or 0,
+        system_targets=trace.file_facts.system_targets or 0,
         synchronised=waits,
         late=late,
     )

@@ -26,8 +26,7 @@ from ioprism.diagnosis.rows import (
     IoPhases,
     io_phases,
 )
-from ioprism.model.believable_times import believable_metadata
-from ioprism.model.intervals import unite
+from ioprism.model.arrays import believable_metadata, unite
 from ioprism.model.usage import NAMELESS, Usage
 
 STORAGE_LAYERS = ("posix", "stdio", "dfs", "daos")  # that reach storage

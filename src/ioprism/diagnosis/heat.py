@@ -52,7 +52,7 @@ def totals(phases: Iterable[dict[int, float]], ranks: int) -> list[float]:
 
 def heat_phases(maps: Sequence[HeatMap], ranks: int) -> HeatPhases | None:
     """Return the phases of one layer; None where nothing was moved."""
-    used = [(one, bins) for one in maps if (bins := one.filled())]
+    used = [(one, bins) for one in maps if (bins := one.busy_bins())]
     if not used:
         return None
     spans = {

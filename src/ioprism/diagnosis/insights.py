@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ioprism.diagnosis.evidence import Evidence, evidence_of_log, evidence_of_trace
+from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rules.registry import Insights
-from ioprism.diagnosis.steps import first_views, judge_job, judge_log
-from ioprism.engine.processes import CRASHED, mapped
+from ioprism.diagnosis.steps import DiagnosisOptions, JobHistory, first_views, judge_job
+from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import (
     IoprismError,
 )
-from ioprism.formats.darshan.plain import PlainLog, counters_alone
 from ioprism.formats.job_groups import Group
+from ioprism.formats.reading import Reading
 from ioprism.model.trace import Job, Progress
 from ioprism.settings import Thresholds
 from ioprism.text import printable
 
 if TYPE_CHECKING:  # a small log is judged without a table library
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import ServerLoads
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,9 @@ def judge_group(
     *,
     thresholds: Thresholds,
     format_name: str | None = None,
+    reading: Reading | None = None,
     servers: ServerLoads | None = None,
+    site: JobHistory | None = None,
     progress: Progress | None = None,
 ) -> Judged:
     """Judge one job.
@@ -56,30 +58,21 @@ def judge_group(
         group: the logs of the job.
         thresholds: when rules fire.
         format_name: of the logs, if it is not to be recognised.
+        reading: how to read them.
         servers: the load of the servers that the job used.
+        site: what other jobs of the site reached.
         progress: is told how many events were read.
     """
-    log = counters_alone(group, format_name)
-    if log is not None:
-        return _judge_plain_log(log, thresholds, servers)
-    from ioprism.engine.ahead import LookingAhead
     from ioprism.engine.local import LocalEngine
-    from ioprism.engine.memory import in_memory
+    from ioprism.engine.prepared import SharedViews, in_memory
     from ioprism.formats.registry import read_trace
 
-    trace = read_trace(*group, format_name=format_name, grouping="one")
+    trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
     held = in_memory(trace, progress=progress)
-    engine = LookingAhead(LocalEngine(progress), held, first_views(held))
+    engine = SharedViews(LocalEngine(progress), held, first_views(held))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
-    insights = judge_job(evidence, held, engine)
+    insights = judge_job(evidence, held, engine, options=DiagnosisOptions(site=site))
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
-
-
-def _judge_plain_log(log: PlainLog, thresholds: Thresholds, servers: ServerLoads | None) -> Judged:
-    """Judge a log of counters, without loading a table library."""
-    evidence = with_background_load(evidence_of_log(log, thresholds), servers)
-    insights = judge_log(evidence)
-    return Judged(log.paths, log.format, log.job, log.completeness.warnings, insights)
 
 
 def with_background_load(evidence: Evidence, servers: ServerLoads | None) -> Evidence:
@@ -96,21 +89,28 @@ def judge_many(
     *,
     thresholds: Thresholds,
     format_name: str | None,
+    reading: Reading | None = None,
     servers: ServerLoads | None = None,
+    site: JobHistory | None = None,
     progress: Callable[[int], None],
 ) -> Iterator[Judged | Failed]:
     """Judge many jobs in order, on all cores."""
-    work = partial(_attempt, thresholds=thresholds, format_name=format_name, servers=servers)
-    for number, result in enumerate(mapped(work, jobs, crashed=_crash_of), start=1):
+    work = partial(
+        _attempt,
+        thresholds=thresholds,
+        format_name=format_name,
+        reading=reading,
+        servers=servers,
+        site=site,
+    )
+    for number, result in enumerate(map_in_processes(work, jobs, crashed=_crash_of), start=1):
         progress(number)
         yield result
 
 
-def _attempt(
-    group: Group, *, thresholds: Thresholds, format_name: str | None, servers: ServerLoads | None
-) -> Judged | Failed:
+def _attempt(group: Group, **given: Any) -> Judged | Failed:  # noqa: ANN401 - as `judge_group` has
     try:
-        return judge_group(group, thresholds=thresholds, format_name=format_name, servers=servers)
+        return judge_group(group, **given)
     except (IoprismError, OSError) as error:
         return Failed(str(error).partition("\n")[0])
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ioprism.diagnosis.rows import CallRows, Flags, Floats, Ints, first_of_each, own_time
 from ioprism.diagnosis.significance import rank_test
-from ioprism.model.intervals import Cover, unite
+from ioprism.model.arrays import Cover, unite
 
 if TYPE_CHECKING:
     from ioprism.diagnosis.limits import Limits

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ioprism.diagnosis.limits import MINOR
-from ioprism.model.finding import SERIOUS, Finding, Severity, Subject
-from ioprism.model.verdict import Verdict
+from ioprism.model.verdict import SERIOUS, Finding, Severity, Subject, Verdict
 from ioprism.settings import Thresholds
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_seconds

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.model.intervals import unite
+from ioprism.model.arrays import unite
 from ioprism.phase_detection.segmentation import phase_borders
 from ioprism.settings import PhaseSettings
 

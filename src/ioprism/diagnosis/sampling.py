@@ -11,11 +11,10 @@ import polars as pl
 from ioprism.diagnosis.late_ranks import longest_pause
 from ioprism.diagnosis.rows import Floats, Ints
 from ioprism.engine.base import Engine, View
-from ioprism.model.intervals import unite
+from ioprism.model.arrays import unite
 from ioprism.model.trace import Trace
 from ioprism.views.calls.totals import Totals
-from ioprism.views.time.intervals import BusyIntervals
-from ioprism.views.time.windows import CallsInWindows, CallsPerWindow
+from ioprism.views.time.intervals import BusyIntervals, CallsInWindows, CallsPerWindow
 
 MOST_CALLS = 300_000  # that are looked at one by one
 SLICES = 64  # of phases that are too large, in total: enough moments to see when ranks finish

@@ -23,12 +23,13 @@ def limit_to_rate(verdict: Verdict, seconds: float) -> Verdict:
     verdict = replace(verdict, possible=tuple(one for one in possible if one.upper > least))
     if saved <= room or not saved:
         return _with_status(verdict)
-    scaled = (_scale(cause, room / saved) for cause in verdict.causes)
+    scaled = (scale(cause, room / saved) for cause in verdict.causes)
     causes = tuple(c for c in scaled if c.saving.share > Limits().min_share or not c.saving.high)
-    return _rebook(verdict, causes, "transfer")
+    return rebook(verdict, causes, "transfer")
 
 
-def _scale(cause: Cause, factor: float) -> Cause:
+def scale(cause: Cause, factor: float) -> Cause:
+    """Return the cause with a smaller saving; the upper end is at least what it was thought."""
     saving = cause.saving
     least, most = saving.low * factor, min(saving.high, max(saving.high * factor, saving.seconds))
     cut = Saving(saving.seconds * factor, least, most, saving.share * factor)
@@ -51,15 +52,23 @@ def check_against_servers(verdict: Verdict, loads: dict[int, float]) -> Verdict:
             continue
         sure = load is not None and load >= CONFIRMED
         causes.append(replace(cause, confidence=max(cause.confidence, SURE)) if sure else cause)
-    return _rebook(verdict, tuple(causes), "unexplained")
+    return rebook(verdict, tuple(causes), "unexplained")
 
 
-def _rebook(verdict: Verdict, causes: tuple[Cause, ...], rest: str) -> Verdict:
-    """Write the ledger for other causes; what they no longer take goes to another line."""
+def rebook(verdict: Verdict, causes: tuple[Cause, ...], rest: str) -> Verdict:
+    """Write the ledger for other causes; what they no longer take goes to another line.
+
+    What they take in addition comes from that line, then from the others.
+    """
     codes = {cause.code for cause in verdict.causes}
     others = {line.what: line.seconds for line in verdict.ledger if line.what not in codes}
     freed = sum(c.saving.seconds for c in verdict.causes) - sum(c.saving.seconds for c in causes)
-    others[rest] = others.get(rest, 0.0) + freed
+    others[rest] = others.get(rest, 0.0) + max(0.0, freed)
+    missing = max(0.0, -freed)
+    for what in sorted(others, key=lambda line: line != rest):
+        taken = min(missing, others[what])
+        others[what] -= taken
+        missing -= taken
     lines = [LedgerLine(c.code, c.saving.seconds) for c in causes if c.saving.seconds > 0]
     lines += [LedgerLine(what, seconds) for what, seconds in others.items()]
     return _with_status(replace(verdict, causes=causes, ledger=tuple(lines)))

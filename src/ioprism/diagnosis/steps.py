@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ioprism.diagnosis.checks import Check
 from ioprism.diagnosis.evidence import Evidence, evidence_of_counters, evidence_of_trace
-from ioprism.diagnosis.judge import Judgement, judge_counters, judge_trace
+from ioprism.diagnosis.judge import Judgement, judge_trace
 from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
 from ioprism.diagnosis.ranking import rank_findings
 from ioprism.diagnosis.rules.affected_rows import assign_findings
@@ -17,16 +18,14 @@ from ioprism.diagnosis.rules.registry import Insights, Measure, RuleAnswers, jud
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.diagnosis.site_knowledge import check_against_servers, limit_to_rate
 from ioprism.diagnosis.wording import JobContext, word_verdict
-from ioprism.model.finding import SERIOUS
 from ioprism.model.usage import Striping
-from ioprism.model.verdict import LedgerLine, Verdict
+from ioprism.model.verdict import SERIOUS, LedgerLine, Verdict
 from ioprism.plugins import declared, load
 from ioprism.settings import Thresholds
 
 if TYPE_CHECKING:  # counters are judged without a table library
     from ioprism.engine.base import Engine, View
-    from ioprism.model.ceiling import Ceiling
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import Ceiling, ServerLoads
     from ioprism.model.trace import Trace
 
 GROUP = "ioprism.causes"
@@ -40,33 +39,51 @@ class DiagnosisOptions:
     ceilings: Sequence[Ceiling] = ()
     write_seconds: Callable[[Trace], float] | None = None  # from a write-time model
     servers: ServerLoads | None = None
+    site: JobHistory | None = None  # what other jobs on the same file systems reached
+
+
+class JobHistory(Protocol):
+    """What a site knows of other jobs, as `ioprism.site` opens it."""
+
+    def judge(self, judgement: Judgement, trace: Trace, engine: Engine) -> Judgement:
+        """Return the judgement with what other jobs reached, and the run's own history."""
+        ...
 
 
 def diagnose(
     trace: Trace, *, options: DiagnosisOptions | None = None, engine: Engine | None = None
 ) -> Verdict:
     """Return the verdict on a job."""
-    from ioprism.engine.ahead import LookingAhead
+    return diagnose_observed(trace, options=options, engine=engine)[0]
+
+
+def diagnose_observed(
+    trace: Trace, *, options: DiagnosisOptions | None = None, engine: Engine | None = None
+) -> tuple[Verdict, Observed | None]:
+    """Return the verdict on a job, and the rows that it was judged by."""
     from ioprism.engine.local import LocalEngine
-    from ioprism.engine.memory import in_memory
+    from ioprism.engine.prepared import SharedViews, in_memory
 
     chosen = options or DiagnosisOptions()
     held = in_memory(with_layout(trace, chosen.layout))
-    ahead = LookingAhead(engine or LocalEngine(), held, first_views(held))
+    ahead = SharedViews(engine or LocalEngine(), held, first_views(held))
     judgement = _judge_causes(held, ahead, chosen)
     if judgement.verdict.causes:  # findings on their calls are their symptoms
         evidence = evidence_of_trace(held, ahead, Thresholds())
         answers = judge(evidence, measure=_measure(evidence, held, ahead))
     else:
         evidence, answers = evidence_of_counters(held), RuleAnswers((), (), None, {})
-    return _finish(answers, judgement, evidence, nodes=_nodes(held)).verdict
+    insights = _finish(answers, judgement, evidence, nodes=_nodes(held))
+    return insights.verdict, judgement.observed
 
 
 def first_views(trace: Trace) -> tuple[View, ...]:
     """What rules and checks both ask of calls, with nothing known before."""
+    if not trace.partitions:
+        return ()
     from ioprism.diagnosis.sampling import FIRST_LOOK
 
-    return FIRST_LOOK if trace.partitions else ()
+    return FIRST_LOOK
 
 
 def judge_job(
@@ -79,6 +96,8 @@ def judge_job(
 
 
 def _nodes(trace: Trace) -> int:
+    if not trace.partitions:  # counters do not name hosts
+        return 1
     return max(1, trace.processes["host"].drop_nulls().n_unique())
 
 
@@ -89,15 +108,8 @@ def _judge_causes(trace: Trace, engine: Engine, options: DiagnosisOptions) -> Ju
     if trace.counters:
         verdict = _with_untraced(verdict, slowest_rank(evidence_of_counters(trace)))
     verdict = _use_site_knowledge(verdict, trace, engine, options)
-    return replace(judgement, verdict=verdict)
-
-
-def judge_log(evidence: Evidence) -> Insights:
-    """Judge a log of counters, without loading a table library."""
-    answers = judge(evidence)
-    judgement = judge_counters(evidence)
-    verdict = _with_untraced(judgement.verdict, answers.slowest)
-    return _finish(answers, replace(judgement, verdict=verdict), evidence, nodes=1)
+    judgement = replace(judgement, verdict=verdict)
+    return judgement if options.site is None else options.site.judge(judgement, trace, engine)
 
 
 def _finish(
@@ -114,6 +126,8 @@ def _finish(
             answers.hits, judgement.observed, judgement.attribution,
             small_bytes=evidence.thresholds.small_bytes,
         )  # fmt: skip
+    kept = {cause.code for cause in verdict.causes}  # what a site knows may rule causes out
+    causes = {finding: code for finding, code in causes.items() if code in kept}
     findings = [
         replace(one, cause=causes.get(one.code) if one.severity in SERIOUS else None)
         for one in answers.findings
@@ -220,7 +234,7 @@ def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:
             targets=pl.coalesce("targets", "said_targets"),
         ).drop("said_size", "said_targets")
 
-    return replace(trace, load_files=files, load_processes=lambda: trace.processes)
+    return trace.derive(load_files=files)
 
 
 def _use_site_knowledge(

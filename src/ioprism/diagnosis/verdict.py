@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,6 +44,7 @@ class Attribution:
     claimed: tuple[Flags, ...]  # the rows of each cause
     possible: tuple[Possible, ...]
     left: Floats
+    undecided: Mapping[str, Flags]  # the rows of each possible cause, by its code
 
 
 def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
@@ -65,11 +66,14 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
     causes: list[Cause] = []
     claimed: list[Flags] = []
     possible: list[Possible] = []
+    undecided: dict[str, Flags] = {}
     for one in _by_saving(observed, judged):
         if one.replayed.high <= least:
             continue
         if one.replayed.low <= observed.least_saving or one.replayed.seconds <= least:
-            possible += [_possible(one, stall)] if one.replayed.low <= observed.least_saving else []
+            if one.replayed.low <= observed.least_saving:
+                possible.append(_possible(one, stall))
+                undecided.setdefault(one.proposal.code, one.proposal.rows)
             continue
         part = np.divide(
             one.replayed.by_phase,
@@ -91,6 +95,7 @@ def attribute(observed: Observed, proposals: Iterable[Proposal]) -> Attribution:
         tuple(claimed[place] for place in order),
         tuple(sorted(kept, key=lambda one: -one.upper)),
         left,
+        undecided,
     )
 
 

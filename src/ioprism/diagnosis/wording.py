@@ -13,11 +13,10 @@ from typing import Any
 
 from ioprism.diagnosis.files import LOCAL, common_directory
 from ioprism.diagnosis.limits import MAJORITY
-from ioprism.model.finding import Recommendation
 from ioprism.model.quantities import kind_of, quantity
-from ioprism.model.trace import Job
+from ioprism.model.trace import Job, mount_of
 from ioprism.model.usage import FileFacts
-from ioprism.model.verdict import COUNTS, Cause, Possible, Verdict
+from ioprism.model.verdict import COUNTS, Cause, Possible, Recommendation, Verdict
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
@@ -197,8 +196,8 @@ def conditions(cause: Cause, context: JobContext) -> set[str]:
 
 
 def _filesystem(path: str, job: Job) -> str | None:
-    under = [m for m in job.mounts if path.startswith(m.path.rstrip("/") + "/")]
-    return max(under, key=lambda mount: len(mount.path)).filesystem if under else None
+    mount = mount_of(path, job.mounts)
+    return None if mount is None else mount.filesystem
 
 
 def values(cause: Cause, context: JobContext) -> dict[str, str]:

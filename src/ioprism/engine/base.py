@@ -29,7 +29,7 @@ class View(Protocol):
 
 @runtime_checkable
 class FinalizedView(View, Protocol):
-    """A view with things that can only be told when all pieces are there."""
+    """A view that can decide some things only when all pieces are there."""
 
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join all summaries there are into the finished table; the last step."""
@@ -54,8 +54,8 @@ class ShardedView(View, Protocol):
 class ContinuedPartition(Protocol):
     """A part of a file for which the parts before it matter.
 
-    Read in order, in one process, it is a partition like any other. Elsewhere it has to be
-    told what the parts before it have done.
+    Read in order, in one process, it is a partition like any other. Elsewhere it needs the
+    moves of the parts before it.
     """
 
     @property
@@ -63,25 +63,25 @@ class ContinuedPartition(Protocol):
         """How many of the partitions in front of it belong to the same file."""
         ...
 
-    def prepared(self) -> PreparedPartition:
+    def prepare(self) -> PreparedPartition:
         """Read it as far as that is possible without knowing the parts before it."""
         ...
 
 
 class PreparedPartition(Protocol):
-    """A part that was read alone, and has to be told of the parts before it; picklable."""
+    """A part that was read by itself, and needs the moves of the parts before it; picklable."""
 
     @property
     def moves(self) -> Any:  # noqa: ANN401 - only the format knows
         """What later parts have to know of this one."""
         ...
 
-    def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
+    def continue_after(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events, given the moves of the parts before this one."""
         ...
 
 
-def finished(view: View, partials: pl.LazyFrame) -> pl.LazyFrame:
+def finish(view: View, partials: pl.LazyFrame) -> pl.LazyFrame:
     """Join all summaries of a view."""
     return view.finalize(partials) if isinstance(view, FinalizedView) else view.combine(partials)
 

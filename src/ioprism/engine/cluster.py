@@ -16,7 +16,7 @@ from ioprism.text import printable
 Cluster = Literal["local", "slurm", "lsf", "pbs"]
 QUEUES = {"slurm": "SLURMCluster", "lsf": "LSFCluster", "pbs": "PBSCluster"}
 PATIENCE = 30  # seconds to wait for a scheduler, or for the end of a cluster
-# Nobody watches the processes of one command: they need not measure themselves all the time.
+# The processes of one command are not monitored: they need not measure themselves.
 LEAN = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -25,7 +25,7 @@ LEAN = {
 # Workers that have died and cannot be started again would be waited for without end.
 WITHOUT_WORKERS = "distributed.scheduler.no-workers-timeout"
 WORKER_PATIENCE = 120  # seconds
-# Dask lets workers give memory back at once, and ask for it again; that is for limited ones.
+# Dask lets workers return freed memory immediately; that only helps where memory is limited.
 KEEP_MEMORY = {
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**28,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**25,
@@ -51,8 +51,8 @@ class ClusterSettings:
         """
         if self.address is None:
             return
-        found = _ADDRESS.fullmatch(self.address)
-        if found is None or not 0 < int(found[1]) < 2**16:
+        match = _ADDRESS.fullmatch(self.address)
+        if match is None or not 0 < int(match[1]) < 2**16:
             raise UsageError(
                 f"{self.address!r} is not the address of a Dask scheduler.\n"
                 "Hint: give --scheduler HOST:PORT, such as tcp://node1:8786."
@@ -60,7 +60,7 @@ class ClusterSettings:
 
 
 @contextmanager
-def connected(settings: ClusterSettings) -> Iterator[Any]:
+def connect(settings: ClusterSettings) -> Iterator[Any]:
     """Yield a client of the cluster; a cluster that was started for it ends with it.
 
     Raises:
@@ -72,7 +72,7 @@ def connected(settings: ClusterSettings) -> Iterator[Any]:
     with ExitStack() as stack:  # the client goes before its cluster
         target = settings.address
         if target is None:
-            target = _started(settings, distributed)
+            target = _start_cluster(settings, distributed)
             stack.callback(close, target)
             _submit(target, settings, distributed)
         try:
@@ -102,7 +102,7 @@ class Session:
     def client(self) -> Any:  # noqa: ANN401 - of an optional package
         """Return the client."""
         if self._client is None:
-            self._client = self._stack.enter_context(connected(self.settings))
+            self._client = self._stack.enter_context(connect(self.settings))
         return self._client
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class Session:
         """Apply a function to each item, on the workers."""
         client = self.client()
         try:
-            found: list[Any] = client.gather(client.map(look, items, pure=False))
+            results: list[Any] = client.gather(client.map(look, items, pure=False))
         except (OSError, IoprismError):
             raise
         except Exception as error:
@@ -122,7 +122,7 @@ class Session:
                 f"the workers cannot read the files ({type(error).__name__}: {error}).\n"
                 "Hint: check that they see the same paths as this machine."
             ) from error
-        return found
+        return results
 
 
 def close(cluster: Any) -> None:  # noqa: ANN401
@@ -141,7 +141,7 @@ def close(cluster: Any) -> None:  # noqa: ANN401
             cluster.close(timeout=PATIENCE)
 
 
-def _started(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401
+def _start_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa: ANN401
     make = _local_cluster if settings.cluster == "local" else _queue_cluster
     try:
         return make(settings, distributed)
@@ -157,7 +157,7 @@ def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa:
 
     if fault := fault_of_shared_memory():  # Dask would start workers again without end
         raise AnalysisError(
-            f"no Dask worker can be started: this machine gives no shared memory ({fault}).\n"
+            f"no Dask worker can be started: this machine has no usable shared memory ({fault}).\n"
             "Hint: make /dev/shm writable, or use --engine local."
         )
     threads = max(1, (os.cpu_count() or 1) // settings.workers)
@@ -168,7 +168,7 @@ def _local_cluster(settings: ClusterSettings, distributed: Any) -> Any:  # noqa:
             n_workers=settings.workers,
             threads_per_worker=1,
             memory_limit=limit if limit is not None else "auto",
-            dashboard_address="127.0.0.1:0",  # any free port, for nobody else
+            dashboard_address="127.0.0.1:0",  # any free port, on this machine only
             silence_logs=logging.ERROR,  # work of lost workers is done again, and long lists of it
             env={"POLARS_MAX_THREADS": str(threads)},
         )
@@ -204,14 +204,14 @@ def _queue_cluster(settings: ClusterSettings, _: Any) -> Any:  # noqa: ANN401
 def job_script(settings: ClusterSettings) -> str:
     """Return the script that is submitted to the queue for each worker."""
     package("distributed")
-    with closing(_started(settings, None)) as cluster:
+    with closing(_start_cluster(settings, None)) as cluster:
         return str(cluster.job_script())
 
 
 def _submit(cluster: Any, settings: ClusterSettings, distributed: Any) -> None:  # noqa: ANN401
     """Ask the queue for workers; they start when it is their turn.
 
-    Dask's own `scale` tells of a refused job in its log only, and waits for it forever.
+    Dask's own `scale` reports a refused job in its log only, and waits for it forever.
     """
     if settings.cluster == "local":
         return

@@ -8,35 +8,211 @@ lost worker had done is simply done again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, TypeVar
 
 import polars as pl
 
-from ioprism.engine.base import ContinuedPartition, View
-from ioprism.engine.cluster import Cluster, ClusterSettings, Session, connected, death_of_workers
-from ioprism.engine.room import check_room, needed_by_all, pairs
-from ioprism.engine.shards import SHARDS
-from ioprism.engine.tasks import (
-    Found,
-    Part,
-    PartitionWork,
-    Views,
-    joined_shard,
-    joined_tables,
-    moves_of,
-    on_partition,
-    on_prepared,
-    partial_tables,
-    prepared_of,
-    sample_of,
-    shard_of,
+from ioprism.engine.base import (
+    ContinuedPartition,
+    PreparedPartition,
+    ShardedView,
+    View,
+    finish,
+)
+from ioprism.engine.cluster import Cluster, ClusterSettings, Session, connect, death_of_workers
+from ioprism.engine.local import LocalEngine
+from ioprism.engine.summaries import (
+    SHARDS,
+    Sample,
+    Summaries,
+    check_room,
+    needed_by_all,
+    pairs,
+    sample,
 )
 from ioprism.errors import AnalysisError, IoprismError
-from ioprism.model.trace import Partition, Progress, Trace
+from ioprism.model.trace import Completeness, Job, Partition, Progress, Trace, Warn
+
+Found = TypeVar("Found")
+Tables = tuple[pl.DataFrame, ...]
+PartitionWork = Callable[[int, Partition | None], Found]  # with its number, counted from 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Tables over some partitions, and what could not be read of them."""
+
+    tables: Tables
+    warnings: tuple[str, ...] = ()
+    shards: tuple[Tables, ...] = ()  # of the views that are joined in shards
+
+    def __sizeof__(self) -> int:
+        """Tell Dask what it would move: it would take this for a few bytes, and move it about."""
+        tables = [table for some in (self.tables, *self.shards) for table in some]
+        return int(sum(table.estimated_size() for table in tables))
+
+
+@dataclass(frozen=True, slots=True)
+class Views:
+    """What to compute."""
+
+    every: tuple[View, ...]
+
+    @property
+    def sharded_views(self) -> tuple[ShardedView, ...]:
+        """The views that are joined in shards."""
+        return tuple(view for view in self.every if isinstance(view, ShardedView))
+
+    @property
+    def plain(self) -> tuple[View, ...]:
+        """The views whose tables are small enough to be joined in one step."""
+        return tuple(view for view in self.every if not isinstance(view, ShardedView))
+
+    def in_order(self, whole: Part, shards: Sequence[Part]) -> Part:
+        """Put the finished tables into the order of the views."""
+        plain = iter(whole.tables)
+        large = iter(
+            [pl.concat(tables) for tables in zip(*(s.tables for s in shards), strict=True)]
+        )
+        tables = tuple(next(large if isinstance(v, ShardedView) else plain) for v in self.every)
+        return Part(tables, whole.warnings)
+
+
+def expected_failures_returned(work: Callable[..., Found]) -> Callable[..., Found | IoprismError]:
+    """Hand expected failures back as values: trying again would change nothing."""
+
+    @wraps(work)
+    def attempt(*args: Any) -> Found | IoprismError:  # noqa: ANN401
+        failed = next((one for one in args if isinstance(one, IoprismError)), None)
+        if failed is not None:
+            return failed
+        try:
+            return work(*args)
+        except IoprismError as error:
+            return error
+
+    return attempt
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A partition that knows what the ones before it have done."""
+
+    partition: PreparedPartition
+    earlier: tuple[Any, ...]
+
+    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
+        return self.partition.continue_after(self.earlier, warn)
+
+
+@expected_failures_returned
+def prepared_of(partition: ContinuedPartition) -> PreparedPartition:
+    """Read a partition that continues another, or is continued, without knowing the others."""
+    return partition.prepare()
+
+
+@expected_failures_returned
+def moves_of(prepared: PreparedPartition) -> Any:  # noqa: ANN401 - only the format knows
+    """Return what later partitions have to know of this one."""
+    return prepared.moves
+
+
+@expected_failures_returned
+def on_partition(work: PartitionWork[Any], number: int, partition: Partition | None) -> Any:  # noqa: ANN401
+    """Apply a function to a partition."""
+    return work(number, partition)
+
+
+@expected_failures_returned
+def on_prepared(
+    work: PartitionWork[Any],
+    number: int,
+    prepared: PreparedPartition,
+    *earlier: Any,  # noqa: ANN401
+) -> Any:  # noqa: ANN401
+    """Apply a function to a partition, given the moves of the ones before it."""
+    return work(number, _Told(prepared, earlier))
+
+
+@expected_failures_returned
+def sample_of(views: Views, pair: tuple[Partition, Partition]) -> Sample:
+    """Summarise two neighbouring partitions, to know what all will need."""
+    return sample(views.every, pair)
+
+
+def partial_tables(
+    views: Views, memory_limit: int | None, number: int, partition: Partition | None
+) -> Part:  # fmt: skip
+    """Compute all views of one partition."""
+    del number
+    completeness = Completeness()
+    trace = Trace(
+        "partition",
+        (),
+        Job(),
+        () if partition is None else (partition,),
+        load_files=pl.DataFrame,
+        load_processes=pl.DataFrame,
+        completeness=completeness,
+    )
+    engine = LocalEngine(memory_limit=memory_limit or _memory_of_worker())
+    summaries = engine.summarise(trace, views.every)
+    return Part(
+        tuple(one.combine() for one in summaries if not isinstance(one.view, ShardedView)),
+        completeness.warnings,
+        tuple(zip(*_shards(summaries), strict=True)),
+    )
+
+
+def _shards(summaries: Sequence[Summaries]) -> Iterator[Iterator[pl.DataFrame]]:
+    for one in summaries:
+        if isinstance(one.view, ShardedView):
+            yield one.shards(one.view.shard_by)
+
+
+def _memory_of_worker() -> int | None:
+    """Bytes that this worker may use, if it is one and has a limit."""
+    from distributed import get_worker
+
+    try:
+        limit = get_worker().memory_manager.memory_limit
+    except ValueError:
+        return None
+    return int(limit) if limit else None
+
+
+@expected_failures_returned
+def shard_of(part: Part, number: int) -> Tables:
+    """Take one shard of the tables of a partition."""
+    return part.shards[number]
+
+
+@expected_failures_returned
+def joined_shard(views: Views, *pieces: Tables) -> Part:
+    """Finish one shard of the views that are joined in shards."""
+    return Part(
+        tuple(
+            finish(view, pl.concat(tables).lazy()).collect()
+            for view, tables in zip(views.sharded_views, zip(*pieces, strict=True), strict=True)
+        )
+    )
+
+
+@expected_failures_returned
+def joined_tables(views: Views, last: bool, *parts: Part) -> Part:
+    """Join the small tables of some partitions; the last step finishes them."""
+    tables = []
+    for number, view in enumerate(views.plain):
+        partials = pl.concat([part.tables[number] for part in parts]).lazy()
+        table = finish(view, partials) if last else view.combine(partials)
+        tables.append(table.collect())
+    messages = dict.fromkeys(message for part in parts for message in part.warnings)
+    return Part(tuple(tables), tuple(messages))
+
 
 FAN_IN = 8  # tables that one task joins
 RETRIES = 2
@@ -62,10 +238,10 @@ class DaskEngine:
             AnalysisError: the cluster cannot be reached or a task failed for good.
         """
         with self._client() as client:
-            found = _Graph(client, Views(views), self.memory_limit, self.progress).run(trace)
-        for message in found.warnings:
+            part = _Graph(client, Views(views), self.memory_limit, self.progress).run(trace)
+        for message in part.warnings:
             trace.completeness.warn(message)
-        return found.tables
+        return part.tables
 
     def map_partitions(self, trace: Trace, work: PartitionWork[Found]) -> list[Found]:
         """Apply a function to every partition and its number, on the workers.
@@ -83,7 +259,7 @@ class DaskEngine:
             yield self.session.client()
             return
         settings = ClusterSettings(self.address, self.cluster, self.workers, self.memory_limit)
-        with connected(settings) as client:
+        with connect(settings) as client:
             yield client
 
 
@@ -103,14 +279,14 @@ class _Graph:
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             parts = self._parts(trace.partitions)
         # What the shards need is taken out of the parts before those are let go.
-        shards = self._shards(parts) if self.views.sharded else []
+        shards = self._shards(parts) if self.views.sharded_views else []
         whole = self.result(self._tree(parts))
         done = [self.result(shard) for shard in shards]
-        return self.views.assembled(whole, done)
+        return self.views.in_order(whole, done)
 
     def _check_beforehand(self, partitions: Sequence[Partition]) -> None:
         """Refuse what this process, which gets the results, cannot hold within the limit."""
-        if self.memory_limit is None or not self.views.sharded:
+        if self.memory_limit is None or not self.views.sharded_views:
             return
         tasks = [self._submit(sample_of, self.views, pair) for pair in pairs(partitions)]
         samples = [self.result(task) for task in tasks]
@@ -125,7 +301,7 @@ class _Graph:
         return self.each(partitions, work) or [self._submit(on_partition, work, 0, None)]
 
     def each(self, partitions: Sequence[Partition], work: PartitionWork[Any]) -> list[Any]:
-        """Submit a task for each partition; one that continues others is told of them."""
+        """Submit a task for each partition; one that continues others gets their moves."""
         moves: list[Any] = []
         tasks = []
         for place, partition in enumerate(partitions):
@@ -159,14 +335,14 @@ class _Graph:
     def result(self, future: Any) -> Any:  # noqa: ANN401
         """Wait for a task; an expected failure is raised here."""
         try:
-            found = future.result()
+            result = future.result()
         except Exception as error:
             raise self._failure(error) from error
-        if isinstance(found, IoprismError):
-            raise found
+        if isinstance(result, IoprismError):
+            raise result
         if self.progress is not None:
             self.progress(1)
-        return found
+        return result
 
     def _failure(self, error: Exception) -> AnalysisError:
         if type(error).__name__ != "KilledWorker":

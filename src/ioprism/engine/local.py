@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from ioprism.engine.base import ShardedView, View
-from ioprism.engine.room import check_room, needed_by_all, pairs, sample
-from ioprism.engine.shards import Held
-from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Progress, Trace
+
+if TYPE_CHECKING:  # loaded with the first question about events: counters and signals have none
+    import polars as pl
+
+    from ioprism.engine.summaries import Summaries
 
 # Partial tables are joined when they hold this many rows, so that memory stays bounded.
 ROWS_HELD = 4_000_000
@@ -36,26 +37,40 @@ class LocalEngine:
                 sample shows it.
         """
         self._check_beforehand(trace, views)
-        return tuple(one.finished(self.memory_limit) for one in self.gathered(trace, views))
+        return tuple(one.finish(self.memory_limit) for one in self.summarise(trace, views))
 
     def _check_beforehand(self, trace: Trace, views: Sequence[View]) -> None:
         if self.memory_limit is None or not any(isinstance(view, ShardedView) for view in views):
             return
+        from ioprism.engine.summaries import check_room, needed_by_all, pairs, sample
+
         samples = [sample(views, pair) for pair in pairs(trace.partitions)]
         if samples:
             check_room(needed_by_all(samples, len(trace.partitions)), self.memory_limit)
 
-    def gathered(self, trace: Trace, views: Sequence[View]) -> list[Held]:
+    def summarise(self, trace: Trace, views: Sequence[View]) -> list[Summaries]:
         """Return the summaries of all batches, of each view; those of no event if there is none."""
-        held = [Held(view, self.rows_held, self.memory_limit is not None) for view in views]
+        import polars as pl
+
+        from ioprism.engine.summaries import Summaries
+        from ioprism.model.schema import EVENTS
+
+        spills = self.memory_limit is not None
+        summaries = [Summaries(view, self.rows_held, spills) for view in views]
+
+        def add(batch: pl.LazyFrame) -> None:
+            partials = pl.collect_all([view.partial(batch) for view in views])
+            for one, partial in zip(summaries, partials, strict=True):
+                one.add(partial)
+
         number = 0
         for number, batch in enumerate(self.batches(trace), start=1):
-            _summarise(batch, held)
+            add(batch)
             if self.progress is not None:
                 self.progress(number)
         if not number:
-            _summarise(EVENTS.empty().lazy(), held)
-        return held
+            add(EVENTS.empty().lazy())
+        return summaries
 
     @property
     def rows_held(self) -> int:
@@ -69,15 +84,10 @@ class LocalEngine:
         if self.memory_limit is None:
             yield from trace.batches()
             return
+        import polars as pl
+
         rows = max(FEWEST_ROWS, self.memory_limit // (2 * BYTES_PER_EVENT))
         for batch in trace.batches():
             height = batch.select(pl.len()).collect().item()
             for first in range(0, height, rows):
                 yield batch.slice(first, rows)
-
-
-def _summarise(batch: pl.LazyFrame, held: Sequence[Held]) -> None:
-    """Add a batch to the summaries of all views, in one pass over its events."""
-    partials = pl.collect_all([one.view.partial(batch) for one in held])
-    for one, partial in zip(held, partials, strict=True):
-        one.add(partial)

@@ -22,7 +22,7 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
-def mapped(
+def map_in_processes(
     work: Callable[[Given], Result],
     inputs: Sequence[Given],
     *,
@@ -46,7 +46,7 @@ def mapped(
                     done += 1
                     yield result
         except BrokenProcessPool:
-            # It is one of those that were in work; each has a process of its own now.
+            # It is one of those in progress: run each of them in a separate process.
             for one in inputs[done : done + CHUNK * (cores + 1)]:
                 done += 1
                 yield _alone(work, one, crashed)

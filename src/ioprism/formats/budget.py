@@ -1,7 +1,7 @@
-"""How much memory may be held at once for an input: bounded by the input's own size.
+"""How much memory an input may take: bounded by the size of the input itself.
 
 What streams may be any size: calls are read in pieces, however many there are. What has to be
-held at once (tables of names, inflated blobs, lists that were written in a short form) is
+in memory together (tables of names, inflated blobs, lists that were written in a short form) is
 refused before it is allocated if it needs more than `BASE` and `PER_BYTE` times the bytes of the
 file. Real inputs stay far below: text and logs compress to a tenth or a twentieth.
 
@@ -57,7 +57,7 @@ def reading_budget(size: int) -> Iterator[None]:
 
 
 def allowance(source: Path) -> int:
-    """Return how many bytes may be held at once for a file.
+    """Return how many bytes of memory a file may take.
 
     Raises:
         UsageError: the variable is set, but not to a size.

@@ -11,9 +11,9 @@ from typing import Any
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.files import check_file
-from ioprism.formats.text import opened
-from ioprism.model.ceiling import Ceiling
-from ioprism.model.sizes import MIB
+from ioprism.formats.text import open_text
+from ioprism.model.layers import MIB
+from ioprism.model.machine import Ceiling
 
 LARGEST = 64 * 2**20  # bytes of a result file
 _IOR_MAX = re.compile(r"^Max (Write|Read):\s+([\d.]+) MiB/sec", re.MULTILINE)
@@ -32,8 +32,8 @@ def read_ceiling(path: Path) -> Ceiling:
     """Read a benchmark's result; its kind is recognised from its content.
 
     Raises:
-        NoSuchTraceError: there is no such file.
-        BrokenTraceError: it is no result that ioprism knows.
+        NoSuchTraceError: the file does not exist.
+        BrokenTraceError: its kind of result is not known.
     """
     check_file(path)
     text = _text(path)
@@ -49,7 +49,7 @@ def read_ceiling(path: Path) -> Ceiling:
 
 
 def _text(path: Path) -> str:
-    with opened(path) as file:
+    with open_text(path) as file:
         return file.read(LARGEST).decode("utf-8", "replace")
 
 

@@ -2,19 +2,23 @@
 
 Some tracers write the time of each node's own clock. Where one is ahead, calls of its processes
 seem to come later than they did. All processes leave a barrier together, and ranks that use a
-file alike open it together; how far apart they seem to do so is how far apart the clocks are.
+file in the same way open it together: the difference of these times is that of the clocks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioprism.formats.clock_offsets import said_offsets
-from ioprism.model.trace import Partition, Trace, Warn
+from ioprism.formats.partition_steps import add_step
+from ioprism.model.trace import Trace, Warn
+
+if TYPE_CHECKING:
+    from ioprism.formats.partition_steps import Batches
 
 SUSPICIOUS = 2.0  # seconds between the first calls of two nodes of one job
 LEAST = 0.5  # seconds; nodes are not said to differ by less
@@ -29,14 +33,13 @@ Spans = Mapping[str, tuple[float, float]]
 Times = Mapping[str, pl.DataFrame]  # by clock: key, time
 
 
-def moved_as_said(trace: Trace) -> Trace:
-    """Return the trace moved by what the user says of hosts, of ranks, or of its file."""
-    said = said_offsets()
-    if not said or not trace.partitions:
+def apply_offsets(trace: Trace, offsets: Mapping[str, float]) -> Trace:
+    """Return the trace moved by the offsets of its hosts, its ranks, or its file."""
+    if not offsets or not trace.partitions:
         return trace
     names = [pl.col("host"), pl.format("rank{}", "rank"), pl.lit(trace.paths[0].name)]
     known = pl.coalesce(
-        name.replace_strict(said, default=None, return_dtype=pl.Float64) for name in names
+        name.replace_strict(offsets, default=None, return_dtype=pl.Float64) for name in names
     )
     ahead = trace.processes.select("process", ahead=known.fill_null(0.0))
     if not (ahead["ahead"] != 0).any():
@@ -51,65 +54,73 @@ def moved_as_said(trace: Trace) -> Trace:
         .join(ahead, on="process", how="left")
         .select(first=(pl.col("start") - wrong).min(), last=(pl.col("end") - wrong).max())
     )
-    return trace if times["first"].item() is None else _shifted(trace, ahead, *times.row(0))
+    return trace if times["first"].item() is None else _shift_job(trace, ahead, *times.row(0))
 
 
-def warn_of_unused(traces: Sequence[Trace]) -> None:
-    """Say which of the user's offsets are of no host, rank or file of these traces."""
-    unused = set(said_offsets() or ()) - {trace.paths[0].name for trace in traces}
+def warn_of_unused(offsets: Mapping[str, float], traces: Sequence[Trace]) -> None:
+    """Warn about offsets whose host, rank or file is in none of these traces."""
+    unused = set(offsets) - {path.name for trace in traces for path in trace.paths}
     for processes in (trace.processes for trace in traces):
         unused -= set(processes["host"].drop_nulls())
         unused -= set(processes.select(pl.format("rank{}", "rank"))["rank"].drop_nulls())
     if unused:
         traces[0].completeness.warn(
-            f"no host, rank or file is called {_listed(sorted(unused))}: its clock offset is unused"
+            f"no host, rank or file is called {_first_names(sorted(unused))}: "
+            "its clock offset is unused"
         )
 
 
-def aligned(trace: Trace, spans: Spans, clocks: pl.DataFrame | None = None) -> Trace:
+def align_clocks(
+    trace: Trace,
+    spans: Spans,
+    offsets: Mapping[str, float] | None,
+    clocks: pl.DataFrame | None = None,
+) -> Trace:
     """Return the trace on one clock; it is looked through only if there is reason to.
 
     Args:
         trace: its processes know their hosts, unless `clocks` is given.
         spans: first and last time by every clock, in seconds since the job's start.
+        offsets: seconds by which clocks are ahead; None: find out.
         clocks: `process` and the name of its clock, `clock`; None: that of its host.
     """
-    said = said_offsets()
     clocks = trace.processes.select("process", clock="host") if clocks is None else clocks
-    if said is not None:
-        return _moved(trace, said, spans, clocks)
+    if offsets is not None:
+        return _move_clocks(trace, offsets, spans, clocks)
     begun = [first for first, _ in spans.values()]
     if len(begun) < 2 or max(begun) - min(begun) < SUSPICIOUS:
         return trace
-    seen = _Seen.of(trace, spans, clocks)
-    found = {name: seen.ahead_by(name) for name in seen.clocks[1:]}
-    ahead = {n: one for n, one in found.items() if one is not None and abs(one.seconds) >= LEAST}
-    apart = [name for name, one in found.items() if one is None and seen.apart(name)]
+    seen = _Evidence.of(trace, spans, clocks)
+    offsets_of = {name: seen.ahead_by(name) for name in seen.clocks[1:]}
+    ahead = {
+        n: one for n, one in offsets_of.items() if one is not None and abs(one.seconds) >= LEAST
+    }
+    apart = [name for name, one in offsets_of.items() if one is None and seen.apart(name)]
     _warn(trace, seen.clocks[0], ahead, apart)
-    offsets = {name: one.seconds for name, one in ahead.items()}
-    return _moved(trace, offsets, spans, clocks) if ahead else trace
+    measured = {name: one.seconds for name, one in ahead.items()}
+    return _move_clocks(trace, measured, spans, clocks) if ahead else trace
 
 
 def _warn(trace: Trace, first: str, ahead: Mapping[str, Ahead], apart: Sequence[str]) -> None:
-    """Say what was found; clocks that differ alike, as those of one node's ranks, go together."""
+    """Warn once about clocks with the same offset, such as those of one node's ranks."""
     alike: dict[int, list[str]] = {}
     for name, one in ahead.items():
         alike.setdefault(round(one.seconds / LEAST), []).append(name)
     for names in alike.values():
         one = ahead[names[0]]
         trace.completeness.warn(
-            f"the clock of {_listed(names)} is {abs(one.seconds):.3f} s "
+            f"the clock of {_first_names(names)} is {abs(one.seconds):.3f} s "
             f"{'ahead of' if one.seconds > 0 else 'behind'} that of {first}, as "
             f"{one.count} {one.what} show; its times are corrected"
         )
     if apart:
         trace.completeness.warn(
-            f"the clocks of {first} and {_listed(apart)} may differ: their calls never overlap, "
-            "though they use the same files; correct them with --clock-offsets"
+            f"the clocks of {first} and {_first_names(apart)} may differ: their calls never "
+            "overlap, though they use the same files; correct them with --clock-offsets"
         )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
 
@@ -124,19 +135,19 @@ class Ahead:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Evidence:
     """What the calls say about the clocks."""
 
     clocks: tuple[str, ...]  # the first one counts
     together: Times  # of calls that all processes leave together
-    opened: Times  # of files that processes use alike
+    opened: Times  # of files that processes use in the same way
     spans: Spans
 
     @classmethod
-    def of(cls, trace: Trace, spans: Spans, clocks: pl.DataFrame) -> _Seen:
+    def of(cls, trace: Trace, spans: Spans, clocks: pl.DataFrame) -> _Evidence:
         programs = trace.processes.select("process", "application")
         who = clocks.join(programs, on="process").drop_nulls("clock")
-        parts = [_noted(batch) for batch in trace.batches()]
+        parts = [_coincidences(batch) for batch in trace.batches()]
         calls, files = (pl.concat(tables) for tables in zip(*parts, strict=True))
         calls = calls.sort("process", "function", "end").join(who, on="process")
         order = pl.int_range(pl.len()).over("process", "function")
@@ -158,10 +169,10 @@ class _Seen:
 
     def ahead_by(self, host: str) -> Ahead | None:
         """How far a clock is ahead of the first one's; None if nothing shows it."""
-        by_calls = self._agreed(self.together, host, "collective calls", fewest=1)
+        by_calls = self._common_offset(self.together, host, "collective calls", fewest=1)
         if by_calls is not None:
             return by_calls
-        by_files = self._agreed(self.opened, host, "shared files", fewest=FEWEST_OPENS)
+        by_files = self._common_offset(self.opened, host, "shared files", fewest=FEWEST_OPENS)
         if by_files is None:
             return None
         # Nodes of one job begin together, too; a later step of a workflow does not.
@@ -169,7 +180,7 @@ class _Seen:
         as_far = abs(begun - by_files.seconds) <= max(SUSPICIOUS, 0.1 * abs(begun))
         return by_files if as_far else None
 
-    def _agreed(self, times: Times, host: str, what: str, *, fewest: int) -> Ahead | None:
+    def _common_offset(self, times: Times, host: str, what: str, *, fewest: int) -> Ahead | None:
         one, other = times.get(self.clocks[0]), times.get(host)
         if one is None or other is None:
             return None
@@ -196,7 +207,7 @@ def _by_clock(times: pl.DataFrame) -> Times:
     return {str(name): part for (name,), part in times.partition_by("clock", as_dict=True).items()}
 
 
-def _noted(batch: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _coincidences(batch: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """What one batch says: calls that coincide, and files by process."""
     operation = pl.col("operation").cast(pl.String)
     name = pl.col("function").cast(pl.String)
@@ -214,52 +225,8 @@ def _noted(batch: pl.LazyFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return collected[0], collected[1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClockedPartition:
-    """A partition whose times are those of one clock."""
-
-    inner: Partition
-    moved: pl.DataFrame  # process, ahead: seconds
-
-    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield the inner batches, each process's times moved by what its clock is ahead."""
-        return _set(self.inner.batches(warn), self.moved)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClockedRange(ClockedPartition):
-    """The same for a part of a file for which the parts before it matter."""
-
-    inner: Any
-
-    @property
-    def continues(self) -> int:
-        """How many of the partitions in front of it belong to the same file."""
-        return int(self.inner.continues)
-
-    def prepared(self) -> ClockedPrepared:
-        """Read it as far as that is possible alone."""
-        return ClockedPrepared(self.inner.prepared(), self.moved)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClockedPrepared:
-    """A part that was read alone, and whose times are still to be moved."""
-
-    inner: Any
-    moved: pl.DataFrame
-
-    @property
-    def moves(self) -> Any:  # noqa: ANN401 - only the format knows
-        """What later parts have to know of this one."""
-        return self.inner.moves
-
-    def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events, given the moves of the parts before this one."""
-        return _set(self.inner.continued(earlier, warn), self.moved)
-
-
-def _set(batches: Iterator[pl.LazyFrame], moved: pl.DataFrame) -> Iterator[pl.LazyFrame]:
+def _move_times(batches: Batches, _: Warn, *, moved: pl.DataFrame) -> Batches:
+    """Move each process's times by what its clock is ahead."""
     for batch in batches:
         ahead = pl.col("ahead").fill_null(0.0)
         yield (
@@ -269,32 +236,26 @@ def _set(batches: Iterator[pl.LazyFrame], moved: pl.DataFrame) -> Iterator[pl.La
         )
 
 
-def _clocked(partition: Partition, moved: pl.DataFrame) -> ClockedPartition:
-    kind = ClockedRange if hasattr(partition, "prepared") else ClockedPartition
-    return kind(partition, moved)
-
-
-def _moved(trace: Trace, ahead: Mapping[str, float], spans: Spans, clocks: pl.DataFrame) -> Trace:
+def _move_clocks(
+    trace: Trace, ahead: Mapping[str, float], spans: Spans, clocks: pl.DataFrame
+) -> Trace:
     """Move the times by clocks that are ahead; the job begins with its first call."""
     first = min(begin - ahead.get(host, 0.0) for host, (begin, _) in spans.items())
     last = max(end - ahead.get(host, 0.0) for host, (_, end) in spans.items())
     by_clock = pl.col("clock").replace_strict(ahead, default=0.0, return_dtype=pl.Float64)
-    return _shifted(trace, clocks.select("process", ahead=by_clock), first, last)
+    return _shift_job(trace, clocks.select("process", ahead=by_clock), first, last)
 
 
-def _shifted(trace: Trace, ahead: pl.DataFrame, first: float, last: float) -> Trace:
+def _shift_job(trace: Trace, ahead: pl.DataFrame, first: float, last: float) -> Trace:
     """Move each process's times by what it is ahead, and the job to its first call."""
     begun = trace.job.start_time
-    table = ahead.with_columns(pl.col("ahead") + first)
-    return replace(
-        trace,
-        partitions=tuple(_clocked(one, table) for one in trace.partitions),
+    move = partial(_move_times, moved=ahead.with_columns(pl.col("ahead") + first))
+    return trace.derive(
+        partitions=tuple(add_step(one, move) for one in trace.partitions),
         job=replace(
             trace.job,
             start_time=None if begun is None else begun + first,
             end_time=None if begun is None else begun + last,
             runtime=last - first,
         ),
-        load_files=lambda: trace.files,
-        load_processes=lambda: trace.processes,
     )

@@ -1,4 +1,4 @@
-"""What may be read: files, not pipes; and the files of a folder, none of them left out unsaid."""
+"""What may be read: files, not pipes; and all files of a folder."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def check_readable(source: Path) -> None:
 
 
 def check_file(source: Path) -> None:
-    """Refuse what is not a file that can be read again.
+    """Refuse anything but a file that can be read again.
 
     Raises:
-        NoSuchTraceError: there is nothing of this name.
+        NoSuchTraceError: the path does not exist.
         BrokenTraceError: it is a folder, a pipe or a device, or closed to us.
     """
     if not source.exists():
@@ -46,7 +46,7 @@ def check_file(source: Path) -> None:
 def files_below(folder: Path) -> list[Path]:
     """Every file in a folder and its folders, sorted.
 
-    A folder that is closed to us is listed itself, so that whoever opens it says why.
+    A folder that is closed to us is listed itself, so that opening it gives the reason.
     """
     files: list[Path] = []
     walk = os.walk(folder, onerror=lambda error: files.append(Path(error.filename)))

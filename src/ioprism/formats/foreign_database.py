@@ -1,9 +1,9 @@
-"""Read plain tables of an SQLite file that somebody else made, and run nothing that is in it.
+"""Read plain tables of a foreign SQLite file, and run nothing that is in it.
 
 A database can hold views, triggers, virtual tables and computed columns: code that runs when it
 is read, and that need not end. So only named columns of plain tables are read, each table by
 itself and in the order in which it is stored, without sorting or joining. The file is opened
-read-only and as unchanging, so that nothing is written beside it; an authorizer refuses everything
+read-only and as unchanging, so that nothing is written next to it; an authorizer refuses everything
 else, and the number of steps is bounded by the size of the file.
 """
 
@@ -44,10 +44,10 @@ class Tables:
         """Yield the values of some columns, row after row as they are stored.
 
         Raises:
-            sqlite3.Error: there is no such plain table, it cannot be read, or takes too long.
+            sqlite3.Error: it is not a plain table, cannot be read, or takes too long.
         """
         if table not in self:
-            raise sqlite3.DatabaseError(f"there is no plain table {table}")
+            raise sqlite3.DatabaseError(f"{table} is not a plain table of the file")
         if not all(map(_NAME.fullmatch, (table, *columns))):
             raise ValueError("names of tables and columns are plain words")
         listed = ", ".join(f'"{column}"' for column in columns)
@@ -63,7 +63,7 @@ def opened_tables(path: Path, *names: str) -> Iterator[Tables]:
         names: the tables that may be read, if they are there.
 
     Raises:
-        sqlite3.Error: it is no database, or its tables are not plain.
+        sqlite3.Error: it is not a database, or its tables are not plain.
     """
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
     connection = sqlite3.connect(address, uri=True)
@@ -95,7 +95,7 @@ def _limit_steps(connection: sqlite3.Connection, path: Path) -> None:
 def _check_columns(connection: sqlite3.Connection, table: str) -> None:
     """Refuse columns that are computed when they are read."""
     rows: Sequence[tuple[Any, ...]] = ()
-    with suppress(sqlite3.OperationalError):  # what is not there is found missing later
+    with suppress(sqlite3.OperationalError):  # a missing table is reported later
         rows = connection.execute("SELECT hidden FROM pragma_table_xinfo(?)", (table,)).fetchall()
     if any(hidden for (hidden,) in rows):
         raise sqlite3.DatabaseError(f"the table {table} has computed columns")

@@ -1,4 +1,4 @@
-"""How files lie on storage targets: a CSV file, or what `lfs getstripe` prints."""
+"""The stripe layout of files on storage targets: a CSV file, or what `lfs getstripe` prints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.files import check_file
-from ioprism.formats.text import opened
+from ioprism.formats.text import open_text
 from ioprism.model.usage import Striping
 
 LARGEST = 256 * 2**20  # bytes of a layout file
@@ -25,11 +25,11 @@ def read_layout(path: Path) -> Mapping[str, Striping]:
     """Read a layout file: the targets of each path, in stripe order.
 
     Raises:
-        NoSuchTraceError: there is no such file.
+        NoSuchTraceError: the file does not exist.
         BrokenTraceError: nothing in it is a layout.
     """
     check_file(path)
-    with opened(path) as file:
+    with open_text(path) as file:
         text = file.read(LARGEST).decode("utf-8", "replace")
     head = text.lstrip().partition("\n")[0]
     try:

@@ -27,7 +27,7 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def epoch_us(text: str, zone: ZoneInfo) -> int | None:
-    """Return microseconds since 1970, or None for what is not a time.
+    """Return microseconds since 1970, or None if the text is not a time.
 
     Local times that the end of summer time makes twice mean the first of the two.
     """

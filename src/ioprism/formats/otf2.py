@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.errors import BrokenTraceError, ReaderUnavailableError
-from ioprism.formats.call_rows import Row, RowPartition, Span, plausible
+from ioprism.formats.calls import Row, RowPartition, TraceSpan, plausible
 from ioprism.formats.isolation import IsolationError, attempt
 from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
@@ -62,7 +62,7 @@ class Otf2Reader:
         except IsolationError as error:
             raise _broken(source, error) from error
         content = Otf2Archive(anchor)
-        span, locations = Span(), _Locations()
+        span, locations = TraceSpan(), _Locations()
         try:
             with library.reader.open(str(anchor)) as opened:
                 clock = opened.definitions.clock_properties
@@ -179,11 +179,11 @@ def _rows(
     for location, event in opened.events:
         row = locations.number(location)
         thread = threads.setdefault(row, _Thread())
-        yield from _Step(row, thread, pointers, tick).take(event)
+        yield from _EventStep(row, thread, pointers, tick).take(event)
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _EventStep:
     row: int
     thread: _Thread
     pointers: dict[str, int | None]
@@ -195,7 +195,7 @@ class _Step:
         if kind == "Enter":
             thread.regions.append((str(event.region.name), event.time))
         elif kind == "Leave" and thread.regions:
-            yield from self._left(event.time)
+            yield from self._leave_region(event.time)
             thread.regions.pop()
         elif kind == "IoOperationBegin":
             thread.operations[repr(event.handle), event.matching_id] = (event.time, event)
@@ -210,7 +210,7 @@ class _Step:
             else:
                 yield self._call(event, _POINT_EVENTS[kind], event.time, event.time, None)
 
-    def _left(self, time: int) -> Iterator[Row]:
+    def _leave_region(self, time: int) -> Iterator[Row]:
         """Metadata calls last as long as the function in which they happened."""
         depth = len(self.thread.regions)
         name, entered = self.thread.regions[-1]

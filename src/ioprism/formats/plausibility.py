@@ -6,80 +6,33 @@ answer wrong. Readers pass on what a trace says; this is where it is judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from ioprism.model.sizes import LARGEST_PLAUSIBLE, MOST_RANKS
-from ioprism.model.trace import Job, Partition, Trace, Warn
+from ioprism.formats.partition_steps import add_step
+from ioprism.model.layers import LARGEST_PLAUSIBLE, MOST_RANKS
+from ioprism.model.trace import Job, Trace, Warn
 from ioprism.units import format_counted
 
 if TYPE_CHECKING:  # small signals are read without a table library
     import polars as pl
 
+    from ioprism.formats.partition_steps import Batches
+
 LATEST = 1e11  # seconds; beyond any clock
 SIZES = ("bytes", "offset")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PlausiblePartition:
-    """The events of another partition, without those that cannot be true."""
-
-    partition: Partition
-    source: str  # name of the trace
-
-    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield what is plausible; say how much was left out."""
-        return _checked(self.partition.batches(warn), self.source, warn)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlausibleRange(PlausiblePartition):
-    """The same for a part of a file for which the parts before it matter."""
-
-    @property
-    def continues(self) -> int:
-        """How many of the partitions in front of it belong to the same file."""
-        return cast("Any", self.partition).continues  # type: ignore[no-any-return]
-
-    def prepared(self) -> PlausiblePrepared:
-        """Read it as far as that is possible without knowing the parts before it."""
-        return PlausiblePrepared(cast("Any", self.partition).prepared(), self.source)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PlausiblePrepared:
-    """A part that was read alone, and has to be told of the parts before it."""
-
-    prepared: Any  # as its format made it
-    source: str
-
-    @property
-    def moves(self) -> Any:  # noqa: ANN401 - only the format knows
-        """What later parts have to know of this one."""
-        return self.prepared.moves
-
-    def continued(self, earlier: Sequence[Any], warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield what is plausible, given the moves of the parts before this one."""
-        return _checked(self.prepared.continued(earlier, warn), self.source, warn)
-
-
-def _checked(batches: Iterator[pl.LazyFrame], source: str, warn: Warn) -> Iterator[pl.LazyFrame]:
+def leave_out_impossible(batches: Batches, warn: Warn, *, source: str) -> Batches:
+    """Pass on what is plausible; warn about what was left out of a trace."""
     impossible = dict.fromkeys(("times", *SIZES), 0)
     for batch in batches:
         implausible = batch.select(times=_wrong_times(), **_wrong_sizes()).sum().collect()
         for name, number in implausible.row(0, named=True).items():
             impossible[name] += number or 0
         yield _sound(batch) if sum(implausible.row(0)) else batch
-    _tell(impossible, lambda message: warn(f"{source}: {message}"))
-
-
-def _gated(partition: Partition, source: str) -> Partition:
-    """Put a partition behind the gate, unless its reader has judged every event itself."""
-    if getattr(partition, "judged", False):
-        return partition
-    kind = PlausibleRange if hasattr(partition, "prepared") else PlausiblePartition
-    return kind(partition, source)
+    _warn_of_impossible(impossible, lambda message: warn(f"{source}: {message}"))
 
 
 def _wrong_times() -> pl.Expr:
@@ -109,7 +62,7 @@ def _sound(batch: pl.LazyFrame) -> pl.LazyFrame:
     return batch.filter(_wrong_times().not_()).with_columns(kept)
 
 
-def _tell(impossible: dict[str, int], warn: Warn) -> None:
+def _warn_of_impossible(impossible: dict[str, int], warn: Warn) -> None:
     if impossible["times"]:
         warn(f"{format_counted(impossible['times'], 'call')} with impossible times left out")
     for name in SIZES:
@@ -133,13 +86,15 @@ def _plausible_job(job: Job, warn: Warn) -> Job:
     return job
 
 
-def gated(trace: Trace) -> Trace:
-    """Return a trace whose events and facts about the job have passed the gate."""
+def check_plausibility(trace: Trace) -> Trace:
+    """Return a trace without events and facts about the job that cannot be true."""
     name = trace.paths[0].name if trace.paths else trace.format
-    return replace(
-        trace,
+    check = partial(leave_out_impossible, source=name)
+    return trace.derive(
         job=_plausible_job(trace.job, trace.completeness.warn),
-        partitions=tuple(_gated(part, name) for part in trace.partitions),
-        load_files=lambda: trace.files,
-        load_processes=lambda: trace.processes,
+        partitions=tuple(
+            # Some readers have judged every event themselves.
+            one if getattr(one, "judged", False) else add_step(one, check)
+            for one in trace.partitions
+        ),
     )

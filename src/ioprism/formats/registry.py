@@ -19,7 +19,6 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
-from ioprism.formats.clock_offsets import said_offsets
 from ioprism.formats.darshan.log import is_log
 from ioprism.formats.files import check_readable
 from ioprism.formats.job_groups import (
@@ -31,7 +30,8 @@ from ioprism.formats.job_groups import (
     group_files,
     killed_job,
 )
-from ioprism.formats.plausibility import gated
+from ioprism.formats.plausibility import check_plausibility
+from ioprism.formats.reading import Reading
 from ioprism.formats.unrecognised import unrecognised
 from ioprism.model.pseudonyms import anonymise_trace, chosen_pseudonyms
 from ioprism.model.trace import Trace
@@ -48,22 +48,23 @@ OWN_LOGS = "darshan"  # recognised without loading a reader
 # What several paths mean: by the rule of `job_groups`, one job or workflow, or a job each.
 Grouping = Literal["auto", "one", "each"]
 SETS_CLOCKS = ("dftracer", "recorder")  # readers that bring clocks together themselves
+TAKES_READING = ("darshan", *SETS_CLOCKS)  # readers whose instances know how to read
 
 # Loaded only when tried, so that `import ioprism` never imports a trace library.
 # Those that need no table library come first: a small signal is read before one is loaded.
 BUILT_IN = {
     "tmio": "ioprism.formats.signals.tmio:TmioReader",
-    "gekkofs": "ioprism.formats.signals.gekkofs:GekkoReader",
-    "metric-proxy": "ioprism.formats.signals.metric_proxy:MetricProxyReader",
-    "ftio-text": "ioprism.formats.signals.ftio_text:FtioTextReader",
+    "gekkofs": "ioprism.formats.signals.monitors:GekkoReader",
+    "metric-proxy": "ioprism.formats.signals.monitors:MetricProxyReader",
+    "ftio-text": "ioprism.formats.signals.text_signals:FtioTextReader",
     "store": "ioprism.storage.trace_store:StoreReader",
     "darshan": "ioprism.formats.darshan.reader:DarshanReader",
     "dftracer": "ioprism.formats.dftracer.reader:DftracerReader",
     "recorder": "ioprism.formats.recorder.reader:RecorderReader",
     "strace": "ioprism.formats.strace.reader:StraceReader",
     "chrome": "ioprism.formats.chrome.reader:ChromeReader",
-    "recorder-parquet": "ioprism.formats.recorder.parquet_reader:RecorderParquetReader",
-    "recorder-text": "ioprism.formats.recorder.text_reader:RecorderTextReader",
+    "recorder-parquet": "ioprism.formats.recorder.converted:RecorderParquetReader",
+    "recorder-text": "ioprism.formats.recorder.converted:RecorderTextReader",
     "otf2": "ioprism.formats.otf2:Otf2Reader",
     "table": "ioprism.formats.tables.reader:TableReader",
 }
@@ -130,30 +131,34 @@ class Unavailable:
     missing: str
 
 
-def readers() -> Iterator[Reader | Unavailable]:
+def readers(reading: Reading | None = None) -> Iterator[Reader | Unavailable]:
     """Built-in readers first, then those of installed plugins."""
-    for name, path in BUILT_IN.items():
-        yield _loaded(name, partial(resolve_name, path))
+    for name in BUILT_IN:
+        yield from _built_in(name, reading)
     # Asked for only when no built-in reader was enough: looking for plugins reads many files.
     for plugin in declared(GROUP):
-        yield _loaded(plugin.name, plugin.load)
+        yield _load_reader(plugin.name, plugin.load)
 
 
-def _named(format_name: str | None) -> list[Reader | Unavailable]:
+def _built_in(name: str | None, reading: Reading | None) -> list[Reader | Unavailable]:
     """The built-in reader of a format, alone; nothing for other names."""
-    path = BUILT_IN.get(format_name or "")
-    return [] if path is None else [_loaded(format_name or "", partial(resolve_name, path))]
+    if name is None or name not in BUILT_IN:
+        return []
+    given = (reading,) if name in TAKES_READING else ()
+    return [_load_reader(name, partial(resolve_name, BUILT_IN[name]), *given)]
 
 
-def _loaded(name: str, load: Callable[[], Any]) -> Reader | Unavailable:
+def _load_reader(name: str, load: Callable[[], Any], *given: object) -> Reader | Unavailable:
     try:
-        reader: Reader = load()()
+        reader: Reader = load()(*given)
     except ImportError as error:
         return Unavailable(name, error.name or str(error))
     return reader
 
 
-def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
+def find_reader(
+    source: Path, *, format_name: str | None = None, reading: Reading | None = None
+) -> Reader:
     """Return the reader of this file or folder, by its content unless the format is named.
 
     Raises:
@@ -161,7 +166,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
         BrokenTraceError: it is a pipe, or not for us to read.
         ReaderUnavailableError: the named format's reader lacks a package.
         UnknownFormatError: no reader recognises the content.
-        TraceError: it lies in object storage, and is no store.
+        TraceError: it is in object storage, but is not a store.
         UsageError: no format has this name.
     """
     if not exists(source):
@@ -170,7 +175,7 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
     if format_name is None and is_log(source):  # without loading the readers before it
         format_name = "darshan"
     tried = []
-    for reader in _named(format_name) or readers():
+    for reader in _built_in(format_name, reading) or readers(reading):
         tried.append(reader.name)
         if isinstance(reader, Unavailable):
             if reader.name == format_name:
@@ -192,20 +197,24 @@ def find_reader(source: Path, *, format_name: str | None = None) -> Reader:
 
 
 def read_traces(
-    *sources: Path, format_name: str | None = None, grouping: Grouping = "auto"
+    *sources: Path,
+    format_name: str | None = None,
+    grouping: Grouping = "auto",
+    reading: Reading | None = None,
 ) -> list[Trace]:
     """Read files and folders of any known formats: one trace per job.
 
-    What is no trace in a folder is skipped, what is damaged is skipped with a warning.
+    Other files in a folder are skipped, damaged traces with a warning.
 
     Args:
         sources: files and folders.
         format_name: their format; recognised from their content if None.
         grouping: which of them are one job (see `Grouping`).
+        reading: how to read them.
     """
     traces: list[Trace] = []
     damage: list[BrokenTraceError | NoSuchTraceError] = []
-    for job in find_jobs(sources, format_name=format_name, grouping=grouping):
+    for job in find_jobs(sources, format_name=format_name, grouping=grouping, reading=reading):
         try:
             traces.append(job.read())
         except (BrokenTraceError, NoSuchTraceError) as error:
@@ -216,15 +225,18 @@ def read_traces(
         raise damage[0]
     for reason in damage:
         traces[0].completeness.warn(str(reason).partition("\n")[0])
-    if said_offsets():
+    if reading is not None and reading.clock_offsets:
         from ioprism.formats.clocks import warn_of_unused
 
-        warn_of_unused(traces)
+        warn_of_unused(reading.clock_offsets, traces)
     return traces
 
 
 def read_trace(
-    *sources: Path, format_name: str | None = None, grouping: Grouping = "auto"
+    *sources: Path,
+    format_name: str | None = None,
+    grouping: Grouping = "auto",
+    reading: Reading | None = None,
 ) -> Trace:
     """Read files and folders as one trace: a job, or with grouping "one" a workflow of several.
 
@@ -234,20 +246,24 @@ def read_trace(
     """
     if not sources:
         raise UsageError("no trace was given.\nHint: name a file or a folder.")
-    traces = read_traces(*sources, format_name=format_name, grouping=grouping)
+    traces = read_traces(*sources, format_name=format_name, grouping=grouping, reading=reading)
     if len(traces) > 1:
         raise SeveralJobsError([trace.paths[0].name for trace in traces])
     return traces[0]
 
 
 def job_groups(
-    sources: Sequence[Path], *, format_name: str | None = None, grouping: Grouping = "auto"
+    sources: Sequence[Path],
+    *,
+    format_name: str | None = None,
+    grouping: Grouping = "auto",
+    reading: Reading | None = None,
 ) -> list[Group]:
     """Return the paths of each job; those of a job are read with grouping "one".
 
-    Darshan logs are told apart without reading them, so that thousands cost little.
+    Darshan logs are recognised without reading them, so that thousands cost little.
     """
-    jobs = find_jobs(sources, format_name=format_name, grouping=grouping)
+    jobs = find_jobs(sources, format_name=format_name, grouping=grouping, reading=reading)
     return [job.paths for job in jobs]
 
 
@@ -261,6 +277,7 @@ class TraceFile:
     error: BrokenTraceError | NoSuchTraceError | None = None  # why it cannot be read
     trace: Trace | None = None
     survey: Any = None  # of a reader that joins files by itself
+    reading: Reading | None = None
 
     @property
     def format(self) -> str:
@@ -272,8 +289,10 @@ class TraceFile:
         if self.error is not None:
             raise self.error
         if self.trace is None:
-            reader = self.reader or find_reader(self.path, format_name=OWN_LOGS)
-            self.trace = _checked(reader, reader.read(self.path))
+            reader = self.reader or find_reader(
+                self.path, format_name=OWN_LOGS, reading=self.reading
+            )
+            self.trace = _check_trace(reader, reader.read(self.path), self.reading)
         return self.trace
 
 
@@ -297,8 +316,9 @@ class JobFiles:
         traces = [file.read() for file in sound if not isinstance(file.reader, JoinsFiles)]
         if joined and isinstance(joiner := joined[0].reader, JoinsFiles):
             paths = self.paths if self.folder else [file.path for file in joined]
-            traces.insert(0, _checked(joiner, joiner.join(paths, _surveys(joiner, joined))))
-        trace = _merged(traces)
+            trace = joiner.join(paths, _surveys(joiner, joined))
+            traces.insert(0, _check_trace(joiner, trace, joined[0].reading))
+        trace = _merge_traces(traces)
         for file in self.files:
             if file.error is not None:
                 trace.completeness.warn(str(file.error).partition("\n")[0])
@@ -307,7 +327,11 @@ class JobFiles:
 
 
 def find_jobs(
-    sources: Sequence[Path], *, format_name: str | None = None, grouping: Grouping = "auto"
+    sources: Sequence[Path],
+    *,
+    format_name: str | None = None,
+    grouping: Grouping = "auto",
+    reading: Reading | None = None,
 ) -> list[JobFiles]:
     """Find the files of each job, by the rule of `job_groups` unless `grouping` says otherwise.
 
@@ -316,14 +340,14 @@ def find_jobs(
 
     Raises:
         NoSuchTraceError: there is nothing at a path.
-        UnknownFormatError: a file is no trace, or there is none in a folder.
+        UnknownFormatError: a file is not a trace, or a folder does not contain one.
     """
     jobs: list[JobFiles] = []
     files: list[TraceFile] = []
     for source in sources:
         runs = recorded_runs(source) if exists(source) else {}  # all processes of a run are one job
-        jobs += [_job_of(trace_files(run, format_name)) for run in runs]
-        files += [] if runs else trace_files(source, format_name)
+        jobs += [_job_of(trace_files(run, format_name, reading)) for run in runs]
+        files += [] if runs else trace_files(source, format_name, reading)
     if grouping == "one":
         return [_job_of([*(file for job in jobs for file in job.files), *files])]
     groups = [[file] for file in files] if grouping == "each" else _group(files)
@@ -382,40 +406,43 @@ def _surveys(joiner: JoinsFiles, files: Sequence[TraceFile]) -> list[Any]:
     return [file.survey for file in files]
 
 
-def trace_files(source: Path, format_name: str | None = None) -> list[TraceFile]:
+def trace_files(
+    source: Path, format_name: str | None = None, reading: Reading | None = None
+) -> list[TraceFile]:
     """Return the traces at a path: itself, or those in a folder.
 
     Raises:
         NoSuchTraceError: there is nothing at this path.
-        UnknownFormatError: it is no trace, and has none in it.
+        UnknownFormatError: it is not a trace, and does not contain one.
     """
     if format_name in (None, OWN_LOGS) and is_log(source):
-        return [TraceFile(source, None, source)]
+        return [TraceFile(source, None, source, reading=reading)]
     try:
-        return _files_of(source, find_reader(source, format_name=format_name))
+        reader = find_reader(source, format_name=format_name, reading=reading)
+        return _files_of(source, reader, reading)
     except UnknownFormatError as unknown:
         if not source.is_dir():
             raise
-        files = list(_files_below(source))
+        files = list(_files_below(source, reading))
         if not files:
             raise unrecognised(source, unknown.tried) from None
         return files
 
 
-def _files_of(source: Path, reader: Reader) -> list[TraceFile]:
+def _files_of(source: Path, reader: Reader, reading: Reading | None) -> list[TraceFile]:
     paths = reader.files_of(source) if isinstance(reader, JoinsFiles) else [source]
-    return [TraceFile(path, reader, source) for path in paths]
+    return [TraceFile(path, reader, source, reading=reading) for path in paths]
 
 
-def _files_below(folder: Path) -> Iterator[TraceFile]:
+def _files_below(folder: Path, reading: Reading | None) -> Iterator[TraceFile]:
     waiting = [folder]
     while waiting:
         for path in sorted(waiting.pop().iterdir()):
             try:
-                reader = None if is_log(path) else find_reader(path)
-                inner = (
-                    [TraceFile(path, None, folder)] if reader is None else _files_of(path, reader)
-                )
+                if is_log(path):
+                    yield TraceFile(path, None, folder, reading=reading)
+                    continue
+                inner = _files_of(path, find_reader(path, reading=reading), reading)
                 yield from (replace(file, given=folder) for file in inner)
             except UnknownFormatError:
                 waiting += [path] if path.is_dir() and not path.is_symlink() else []
@@ -423,7 +450,7 @@ def _files_below(folder: Path) -> Iterator[TraceFile]:
                 yield TraceFile(path, None, folder, error)
 
 
-def _merged(traces: list[Trace]) -> Trace:
+def _merge_traces(traces: list[Trace]) -> Trace:
     if len(traces) == 1:
         return traces[0]
     from ioprism.model.merge import merge
@@ -431,16 +458,17 @@ def _merged(traces: list[Trace]) -> Trace:
     return merge(traces)
 
 
-def _checked(reader: Reader, trace: Trace) -> Trace:
+def _check_trace(reader: Reader, trace: Trace, reading: Reading | None) -> Trace:
     """The trace without what cannot be true, on the clocks that the user gave."""
     if reader.name != OWN_STORE:
-        trace = gated(trace)
+        trace = check_plausibility(trace)
     elif trace.counters:
-        from ioprism.formats.stored_counters import with_checked_counters
+        from ioprism.formats.stored_counters import check_counters
 
-        trace = with_checked_counters(trace)
-    if said_offsets() is None or reader.name in SETS_CLOCKS:
+        trace = check_counters(trace)
+    offsets = None if reading is None else reading.clock_offsets
+    if offsets is None or reader.name in SETS_CLOCKS:
         return trace
-    from ioprism.formats.clocks import moved_as_said
+    from ioprism.formats.clocks import apply_offsets
 
-    return moved_as_said(trace)
+    return apply_offsets(trace, offsets)

@@ -14,23 +14,23 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.darshan.records import FIXED
-from ioprism.formats.darshan.variable_tables import HEATMAP, LUSTRE
+from ioprism.formats.darshan.tables import HEATMAP, LUSTRE
 from ioprism.model.trace import LazyTables, Trace
 
 
-def with_checked_counters(trace: Trace) -> Trace:
+def check_counters(trace: Trace) -> Trace:
     """Return the trace with tables that are checked when they are asked for."""
     source = trace.paths[0]
     tables = trace.counters
-    checked = {name: partial(_checked, tables, name, source) for name in tables}
+    checked = {name: partial(_check_columns, tables, name, source) for name in tables}
     return replace(trace, counters=LazyTables(checked))
 
 
-def _checked(tables: Mapping[str, pl.DataFrame], name: str, source: Path) -> pl.DataFrame:
+def _check_columns(tables: Mapping[str, pl.DataFrame], name: str, source: Path) -> pl.DataFrame:
     table = tables[name]
     for column, dtype in _columns(name).items():
-        found = table.schema.get(column)
-        if found is None or not (found == dtype or (dtype.is_numeric() and found.is_numeric())):
+        stored = table.schema.get(column)
+        if stored is None or not (stored == dtype or (dtype.is_numeric() and stored.is_numeric())):
             raise BrokenTraceError(
                 f"the store is damaged: its table of {name} has no column {column} of numbers.\n"
                 "Hint: convert the original trace again.",

@@ -1,20 +1,21 @@
-"""Open plain and gzip-compressed text alike, line by line or as a whole head."""
+"""Read plain and compressed text: line by line, as a whole head, or in blocks of whole lines."""
 
 from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import polars as pl
 from isal import isal_zlib
 
 from ioprism.model.trace import Warn
 
 GZIP = b"\x1f\x8b"
 LONGEST_LINE = 2**20
-WINDOW = 2**18  # bytes read at once
+WINDOW = 2**18  # bytes per read
 # What inflating damaged data raises.
 UNREADABLE = (EOFError, zlib.error, cast("type[Exception]", isal_zlib.error))
 
@@ -34,7 +35,7 @@ class Inflating(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        """Close the file behind it, too."""
+        """Close the compressed file, too."""
         self._file.close()
         super().close()
 
@@ -67,7 +68,7 @@ def is_gzip(path: Path) -> bool:
         return file.read(2) == GZIP
 
 
-def opened(path: Path) -> BinaryIO:
+def open_text(path: Path) -> BinaryIO:
     """Open a file for reading bytes, inflating it if it is compressed."""
     if is_gzip(path):
         return cast("BinaryIO", io.BufferedReader(Inflating(path), WINDOW))
@@ -83,7 +84,7 @@ def is_damaged(file: BinaryIO) -> bool:
 def head(path: Path, size: int) -> str:
     """Return the first bytes as text; empty if they cannot be read."""
     try:
-        with opened(path) as file:
+        with open_text(path) as file:
             return file.read(size).decode("utf-8", "replace")
     except OSError:
         return ""
@@ -104,10 +105,89 @@ def ends_torn(path: Path) -> bool:
 
 def lines(path: Path, warn: Warn) -> Iterator[str]:
     """Yield the lines; overlong ones are cut, a damaged end is reported."""
-    with opened(path) as file:
+    with open_text(path) as file:
         while line := file.readline(LONGEST_LINE):
             yield line.decode("utf-8", "backslashreplace")
         if is_damaged(file):
             warn(f"{path.name}: the compressed data are cut short or damaged")
         elif ends_torn(path):
             warn(f"{path.name}: {TORN_END}")
+
+
+BLOCK = 8 * 2**20  # bytes unpacked per step
+LONGEST_TABLE_LINE = 16 * 2**20
+QUOTE = b'"'
+
+Parse = Callable[[bytes], pl.DataFrame]
+
+
+def blocks_of(path: Path, *, lines_are_json: bool, warn: Warn) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a compressed table, unpacked block by block.
+
+    Raises:
+        ValueError: a line is longer than can be meant.
+    """
+    parse = _json_parser(path) if lines_are_json else _csv_parser(path)
+    yield parse(b"")  # a table without rows has columns, too
+    for block in _blocks(path, warn, skip_head=not lines_are_json):
+        yield parse(block)
+
+
+def _csv_parser(path: Path) -> Parse:
+    with open_text(path) as file:
+        head = pl.read_csv(_line(file, path), infer_schema=False)
+    names = head.columns
+
+    def parse(block: bytes) -> pl.DataFrame:
+        if not block.strip():
+            return head.clear()
+        return pl.read_csv(
+            block,
+            has_header=False,
+            schema=dict.fromkeys(names, pl.String()),
+            missing_columns="insert",
+            truncate_ragged_lines=True,
+            ignore_errors=True,
+        )
+
+    return parse
+
+
+def _json_parser(path: Path) -> Parse:
+    with open_text(path) as file:
+        first = file.read(BLOCK)
+    whole = first[: first.rfind(b"\n") + 1] or first
+    schema = pl.read_ndjson(whole, infer_schema_length=10_000, ignore_errors=True).schema
+
+    def parse(block: bytes) -> pl.DataFrame:
+        if not block.strip():
+            return schema.to_frame()
+        return pl.read_ndjson(io.BytesIO(block), schema=schema, ignore_errors=True)
+
+    return parse
+
+
+def _blocks(path: Path, warn: Warn, *, skip_head: bool) -> Iterator[bytes]:
+    with open_text(path) as file:
+        if skip_head:
+            _line(file, path)
+        while block := file.read(BLOCK):
+            held = [block, _line(file, path)]
+            quotes, size = sum(piece.count(QUOTE) for piece in held), 0
+            # A quoted line break; one quote too many must not bring the whole file into memory.
+            while quotes % 2 and size < LONGEST_TABLE_LINE and (more := _line(file, path)):
+                held.append(more)
+                quotes, size = quotes + more.count(QUOTE), size + len(more)
+            yield b"".join(held)
+        if is_damaged(file):
+            warn(f"{path.name}: the compressed data are cut short or damaged; rows are missing")
+
+
+def _line(file: BinaryIO, path: Path) -> bytes:
+    line = file.readline(LONGEST_TABLE_LINE)
+    if len(line) == LONGEST_TABLE_LINE:
+        raise ValueError(
+            f"a line of its {path.stat().st_size:,} compressed bytes unpacks to more than "
+            f"{LONGEST_TABLE_LINE:,} bytes"
+        )
+    return line

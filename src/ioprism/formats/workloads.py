@@ -5,7 +5,7 @@ horizon = 8000            # seconds to simulate
 
 [[jobs]]
 name = "climate"
-count = 4                 # jobs alike
+count = 4                 # jobs of this kind
 period = 100              # seconds from one phase to the next, alone on the machine
 io_share = 0.1            # of the period spent in I/O, or: bytes = "50GB"
 nodes = 64
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError, UsageError
-from ioprism.model.workload import JobClass, Workload
+from ioprism.model.machine import JobClass, Workload
 from ioprism.units import parse_bytes
 
 KNOWN = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.signals.gekkofs import FIELDS, bare
+from ioprism.formats.signals.monitors import FIELDS, bare
 from ioprism.live.intake import Intake
 from ioprism.live.metrics import Counts
 from ioprism.live.state import Journal

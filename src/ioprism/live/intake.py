@@ -20,7 +20,7 @@ from ioprism.formats.signals.messages import (
     parse_value,
 )
 from ioprism.live.metrics import Counts
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray
 from ioprism.periodicity.online.stream_buffers import CODES, Codes
 from ioprism.periodicity.online.tracker import Prediction, Tracker, TrackerSettings

@@ -10,7 +10,7 @@ import numpy as np
 
 from ioprism.errors import IoprismError
 from ioprism.formats.signals.messages import MalformedMessageError, Problem, unpack
-from ioprism.formats.signals.metric_proxy import metric_series, metrics_in
+from ioprism.formats.signals.monitors import metric_series, metrics_in
 from ioprism.live.access import ServerKeys, is_exposed, zeromq
 from ioprism.live.metrics import Counts
 from ioprism.live.sources import bind_socket

@@ -9,7 +9,14 @@ import polars as pl
 
 from ioprism.model.schema import FILES, Kind
 from ioprism.model.trace import Mount
-from ioprism.model.usage import CONSOLE, KERNEL, SHARED_MEMORY
+from ioprism.model.usage import (
+    CONSOLE,
+    KERNEL,
+    SHARED_MEMORY,
+    FileFacts,
+    Striping,
+    is_data,
+)
 
 LONGEST_PATH = 4096  # bytes; what is longer is not a mount point
 MOUNTS_AT_ONCE = 20  # of one regular expression: its size is limited
@@ -18,8 +25,8 @@ MOUNTS_AT_ONCE = 20  # of one regular expression: its size is limited
 def file_table(paths: Sequence[str] | pl.Series, mounts: Sequence[Mount] = ()) -> pl.DataFrame:
     """Return the file table for these paths, in order."""
     known = {m.path.rstrip("/"): m for m in mounts if len(m.path) <= LONGEST_PATH}
-    mount = {place: found.path for place, found in known.items()}
-    filesystem = {place: found.filesystem for place, found in known.items()}
+    mount = {place: one.path for place, one in known.items()}
+    filesystem = {place: one.filesystem for place, one in known.items()}
     table = (
         pl.DataFrame({"path": pl.Series(paths, dtype=pl.String)})
         .with_columns(*DERIVED, _KIND, mount=_mount_of(list(known)))
@@ -68,3 +75,27 @@ def _mount_of(mounts: Sequence[str]) -> pl.Expr:
         ),
         pl.lit(None, dtype=pl.String),
     )
+
+
+def facts_of_files(
+    files: pl.DataFrame, mounts: tuple[Mount, ...], lustre: pl.DataFrame | None
+) -> FileFacts:
+    """Return names, mounts and stripe layouts."""
+    striped = files.drop_nulls(["stripe_size", "targets"])
+    rows = striped.select("file", "stripe_size", "targets").iter_rows()
+    paths = dict(files.select("file", "path").iter_rows())
+    return FileFacts(
+        paths,
+        frozenset(file for file, path in paths.items() if not is_data(path)),
+        mounts,
+        {file: Striping(size, targets) for file, size, targets in rows},
+        _system_targets(lustre),
+    )
+
+
+def _system_targets(lustre: pl.DataFrame | None) -> int | None:
+    """How many storage targets the file system has, where the log records it."""
+    if lustre is None or "system_targets" not in lustre.columns:
+        return None
+    most = lustre["system_targets"].max()
+    return most if isinstance(most, int) and most > 0 else None

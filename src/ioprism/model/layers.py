@@ -1,6 +1,6 @@
-"""The I/O interfaces: their names, and which is below which. Declared here and nowhere else.
+"""The I/O interfaces, which of them is below which, and Darshan's classes of request sizes.
 
-A byte that a program writes through HDF5 passes MPI-IO and then POSIX: whoever adds up layers
+A byte that a program writes through HDF5 passes MPI-IO and then POSIX: adding up layers
 counts it three times. So totals take each file's calls at the deepest layer that shows them.
 A layer that shows less than half of the bytes written above it was not recorded whole, and is
 passed over. Reads need not add up: a library may read a byte once for all ranks, or have it.
@@ -57,3 +57,28 @@ def counted_layers(moved: Mapping[str, float], operation: str) -> tuple[str, ...
     """Return the layers at which reads or writes count, given the bytes that each shows."""
     least = LEAST_SEEN * max(moved.values(), default=0) if operation == "write" else 0
     return deepest(name for name, size in moved.items() if size >= least)
+
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+MOST_RANKS = 2**24  # more than any machine has cores; beyond it the number is damage
+LARGEST_PLAUSIBLE = 2**60  # an exbibyte, and more calls than any job makes: beyond it is damage
+
+
+@dataclass(frozen=True, slots=True)
+class SizeBin:
+    """Sizes from `low` to `high`, both included; the last bin has no upper end."""
+
+    low: int
+    high: int | None
+    counter: str  # how the names of Darshan's counters end
+
+
+_NAMES = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M",
+          "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")  # fmt: skip
+LARGEST_IN_BIN = (100, KIB, 10 * KIB, 100 * KIB, MIB, 4 * MIB, 10 * MIB, 100 * MIB, GIB)
+SIZE_BINS = tuple(
+    SizeBin(low, high, name)
+    for low, high, name in zip(
+        (0, *(size + 1 for size in LARGEST_IN_BIN)), (*LARGEST_IN_BIN, None), _NAMES, strict=True
+    )
+)

@@ -34,11 +34,11 @@ class RenumberedPartition:
                 end=pl.col("end") + self.shift,
                 rank=pl.col("rank") + self.first_rank,
                 process=pl.col("process") + self.first_process,
-                file=renumbered("file", self.files),
+                file=look_up_rows("file", self.files),
             )
 
 
-def renumbered(column: str, rows: pl.Series) -> pl.Expr:
+def look_up_rows(column: str, rows: pl.Series) -> pl.Expr:
     """Look up each row number in `rows`; null stays null."""
     return pl.lit(rows).gather(pl.col(column)).alias(column)
 
@@ -56,7 +56,7 @@ class _Merged:
 
     @cached_property
     def shares_ranks(self) -> bool:
-        """Whether the traces are the ranks of one killed job rather than jobs of their own."""
+        """Whether the traces are the ranks of one killed job rather than separate jobs."""
         jobs = {(t.job.ranks, t.job.executable, t.job.user) for t in self.traces}
         return len(jobs) == 1 and all(
             t.job.end_time is None and (t.job.ranks or 1) > 1 for t in self.traces
@@ -106,7 +106,7 @@ class _Merged:
 
     @cached_property
     def file_rows(self) -> list[pl.Series]:
-        """For each trace: row of the merged table by row of its own."""
+        """For each trace: row of the merged table by its original row."""
         return [_rows(trace.files, self.files) for trace in self.traces]
 
     @cached_property
@@ -175,7 +175,7 @@ class _Merged:
                 )
 
     def _series(self) -> dict[str, TimeSeries]:
-        """The series of all traces; those of one name are told apart by the file they are in."""
+        """The series of all traces; those of one name get the name of their file."""
         merged: dict[str, TimeSeries] = {}
         for trace, shift in zip(self.traces, self.shifts, strict=True):
             for name, series in trace.series.items():
@@ -203,7 +203,7 @@ class _Merged:
             rows = [c for c in ("file", "parent") if c in table.columns]
             tables.append(
                 table.with_columns(
-                    rank.alias("rank"), *(renumbered(c, self.file_rows[number]) for c in rows)
+                    rank.alias("rank"), *(look_up_rows(c, self.file_rows[number]) for c in rows)
                 )
             )
         return pl.concat(tables, how="diagonal")

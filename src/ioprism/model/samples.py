@@ -24,7 +24,7 @@ class WritePattern:
 
     @property
     def files(self) -> int:
-        """How many files are written at once."""
+        """How many files are written at the same time."""
         return self.nodes * self.cores_per_node
 
     @property
@@ -98,7 +98,7 @@ def parse_node_list(text: str) -> tuple[int, ...]:
         if high - low + len(nodes) >= MOST_NODES:
             raise UsageError(
                 f"the node list {text[:80]!r} names more than {MOST_NODES:,} nodes.\n"
-                "Hint: no machine has so many; check it."
+                "Hint: no machine has that many; check it."
             )
         if high < low:
             raise UsageError(f"the node range {part!r} is not ascending.\nHint: write it as 0-63.")

@@ -52,11 +52,11 @@ class Table:
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Order and cast a frame's columns as declared; columns it lacks become null."""
-        return frame.select(_conformed(self, frozenset(frame.columns)))
+        return frame.select(_conforming_columns(self, frozenset(frame.columns)))
 
 
 @cache  # there are few such tables, and as few shapes in which a reader fills them
-def _conformed(table: Table, present: frozenset[str]) -> list[pl.Expr]:
+def _conforming_columns(table: Table, present: frozenset[str]) -> list[pl.Expr]:
     return [
         pl.col(column.name).cast(column.dtype)
         if column.name in present

@@ -25,7 +25,7 @@ class StepFunction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimeSeries:
-    """A quantity over time that a trace gives as such, without the calls behind it."""
+    """A quantity over time that a trace records itself, without calls."""
 
     name: str
     steps: StepFunction  # bytes per second, or the unit of the metric per second

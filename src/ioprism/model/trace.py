@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # a log's facts are read without them, so that quick commands
     import polars as pl
 
     from ioprism.model.signal import TimeSeries
+    from ioprism.model.usage import FileFacts
 
 Warn = Callable[[str], None]
 Progress = Callable[[int], None]  # hears how many pieces, or records, are done
@@ -27,6 +28,25 @@ class Mount:
 
     path: str
     filesystem: str
+
+
+def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
+    """Return the longest mount point that a path is under."""
+    under = [mount for mount in mounts if path.startswith(mount.path.rstrip("/") + "/")]
+    return max(under, key=lambda mount: len(mount.path), default=None)
+
+
+# Folders that hold mount points rather than being one, on the systems of public logs.
+MOUNT_PARENTS = frozenset({"mnt", "media", "lus", "lustre", "gpfs", "p", "global", "vol", "net"})
+
+
+def file_system_of(path: str, mounts: Sequence[Mount]) -> str:
+    """Return the mount point of a path; the first folders of it where the log lists no mounts."""
+    mount = mount_of(path, mounts)
+    if mount is not None:
+        return mount.path
+    folders = [part for part in path.split("/")[:-1] if part]
+    return "/" + "/".join(folders[: 2 if folders[:1] and folders[0] in MOUNT_PARENTS else 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +78,7 @@ class Partition(Protocol):
     """A piece of the events that can be read alone, anywhere; picklable."""
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield events in pieces of bounded size; `warn` hears of what had to be left out."""
+        """Yield events in pieces of bounded size; `warn` reports what had to be left out."""
         ...
 
 
@@ -128,6 +148,18 @@ class LazyTables(Mapping[str, "pl.DataFrame"]):
         return len(self._loaders)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FileSource:
+    """Loads the file table, and where it can, facts about files without a table library."""
+
+    table: Callable[[], pl.DataFrame]
+    facts: Callable[[], FileFacts]
+
+    def __call__(self) -> pl.DataFrame:
+        """Load the file table."""
+        return self.table()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace:
     """What one job, or one workflow, did.
@@ -151,6 +183,23 @@ class Trace:
     def files(self) -> pl.DataFrame:
         """The file table (see `schema.FILES`)."""
         return self.load_files()
+
+    @cached_property
+    def file_facts(self) -> FileFacts:
+        """Names, mounts and stripe layouts of files, by their row."""
+        if isinstance(self.load_files, FileSource):
+            return self.load_files.facts()
+        from ioprism.model.files import facts_of_files
+
+        return facts_of_files(self.files, self.job.mounts, self.counters.get("LUSTRE"))
+
+    def derive(self, **changes: Any) -> Trace:  # noqa: ANN401 - any field
+        """Return a trace with other fields that shares files and processes: they are read once."""
+        shared = {
+            "load_files": FileSource(lambda: self.files, lambda: self.file_facts),
+            "load_processes": lambda: self.processes,
+        }
+        return replace(self, **{**shared, **changes})
 
     @cached_property
     def processes(self) -> pl.DataFrame:
@@ -230,7 +279,7 @@ class Trace:
 def population_of(processes: pl.DataFrame, *, ranks: int | None = None) -> Population:
     """Count what rows of the process table stand for.
 
-    A record that all ranks share is no process, and a process's threads are one.
+    A record that all ranks share does not count, and a process's threads count once.
     """
     import polars as pl
 

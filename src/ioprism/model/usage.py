@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from operator import add
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from ioprism.model.trace import Mount
+from ioprism.model.trace import Mount, mount_of
 
 DIRECTIONS = ("read", "write")
 EVERYONE = -1  # the rank of an entry that stands for all ranks together
@@ -83,7 +83,6 @@ class Usage:
     common_sizes: Sequence[tuple[Counts, Counts]] = ()  # request sizes and how often, most first
     spread: Spread | None = None
     open_close: Sequence[Seconds] = ()  # start and end of the first open, and of the last close
-    switches: Counts | None = None  # from reading to writing and back
     extras: Mapping[str, Counts] = field(default_factory=dict)  # counters of one module alone
 
     def __len__(self) -> int:
@@ -111,7 +110,8 @@ class Usage:
         """Return the columns as if nothing had been read from these files."""
         keep = [file not in files for file in self.file]
         columns: dict[str, Any] = {
-            part.name: _kept(getattr(self.moves["read"], part.name), keep) for part in fields(Moves)
+            part.name: _zero_others(getattr(self.moves["read"], part.name), keep)
+            for part in fields(Moves)
         }
         calls = self.operations
         writes = self.moves["write"].operations
@@ -139,11 +139,8 @@ class Usage:
         return ranks_of_file
 
 
-def _kept(values: list[Any] | None, keep: list[bool]) -> list[Any] | None:
+def _zero_others(values: list[Any] | None, keep: list[bool]) -> list[Any] | None:
     return values and [value if kept else 0 for value, kept in zip(values, keep, strict=True)]
-
-
-NO_DATA = ("<", *KERNEL)  # how names begin that are looked at
 
 
 def is_data(path: str) -> bool:
@@ -167,7 +164,6 @@ class FileFacts:
 
     paths: Mapping[int, str]
     not_data: frozenset[int] = frozenset()  # console streams, and what the kernel makes up
-    parents: Mapping[int, int] = field(default_factory=dict)  # data set -> file
     mounts: tuple[Mount, ...] = ()
     striping: Mapping[int, Striping] = field(default_factory=dict)
     system_targets: int | None = None  # storage targets that the file system has
@@ -178,9 +174,43 @@ class FileFacts:
 
     def filesystem(self, file: int) -> str | None:
         """The type of the mount that the file is under."""
-        path = self.paths.get(file, "")
-        under = [m for m in self.mounts if path.startswith(m.path.rstrip("/") + "/")]
-        return max(under, key=lambda mount: len(mount.path)).filesystem if under else None
+        mount = mount_of(self.paths.get(file, ""), self.mounts)
+        return None if mount is None else mount.filesystem
+
+
+class CounterColumns(Protocol):
+    """The records of one module with counters, column by column."""
+
+    @property
+    def files(self) -> list[int]:
+        """The row of each record's file."""
+        ...
+
+    @property
+    def ranks(self) -> list[int]:
+        """The rank of each record; -1 for all together."""
+        ...
+
+    def column(self, name: str) -> list[Any] | None:
+        """One value per record, or None where the counter is missing."""
+        ...
+
+
+@runtime_checkable
+class ColumnarCounters(Protocol):
+    """Counters of a trace that can be read as columns, without a table library."""
+
+    def columns(self, module: str) -> CounterColumns:
+        """Return a module's records, column by column."""
+        ...
+
+    def height(self, module: str) -> int:
+        """How many records a module has."""
+        ...
+
+    def heat_maps(self) -> dict[str, list[HeatMap]]:
+        """Return when each rank moved how many bytes, by layer."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +222,7 @@ class HeatMap:
     read: Sequence[int]
     write: Sequence[int]
 
-    def filled(self) -> list[int]:
+    def busy_bins(self) -> list[int]:
         """The bins in which any were moved."""
         both = zip(self.read, self.write, strict=True)
         return [place for place, (read, write) in enumerate(both) if read > 0 or write > 0]
@@ -208,7 +238,7 @@ def heat_loads(maps: Mapping[str, Sequence[HeatMap]]) -> dict[str, RankLoad]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankLoad:
-    """What each rank did through one layer, where the entries only tell of all together."""
+    """What each rank did through one layer, where entries are sums over all ranks."""
 
     bytes: Mapping[int, Mapping[str, int]]  # rank -> direction -> bytes
     operations: Mapping[int, Mapping[str, int]] | None = None

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import UsageError
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.onsets.phase_starts import find_train
 from ioprism.periodicity.onsets.scales import (

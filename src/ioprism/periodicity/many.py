@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioprism.engine.base import Engine
-from ioprism.engine.processes import CRASHED, mapped
+from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import AnalysisError, IoprismError, SignalTooShortError
 from ioprism.formats.job_groups import Group
 from ioprism.model.pseudonyms import shown_message
@@ -21,6 +21,8 @@ from ioprism.units import format_counted
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from ioprism.formats.reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +116,16 @@ def period_table(
     settings: PeriodSettings,
     *,
     format_name: str | None = None,
+    reading: Reading | None = None,
     processes: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> PeriodTable:
     """Find the periods of many jobs, each group of paths being one, on all cores."""
-    work = partial(_attempt, settings=settings, format_name=format_name)
+    work = partial(_attempt, settings=settings, format_name=format_name, reading=reading)
     rows = list(
-        _report_progress(mapped(work, groups, crashed=_crashed_job, processes=processes), progress)
+        _report_progress(
+            map_in_processes(work, groups, crashed=_crashed_job, processes=processes), progress
+        )
     )
     jobs = [row for row in rows if isinstance(row, JobPeriod)]
     failed = [shown_message(row.message) for row in rows if isinstance(row, FailedPeriod)]
@@ -137,13 +142,17 @@ def _report_progress(
 
 
 def _attempt(
-    group: Group, *, settings: PeriodSettings, format_name: str | None
+    group: Group,
+    *,
+    settings: PeriodSettings,
+    format_name: str | None,
+    reading: Reading | None,
 ) -> JobPeriod | FailedPeriod:
     from ioprism.engine.local import LocalEngine
     from ioprism.formats.registry import read_trace
 
     try:
-        trace = read_trace(*group, format_name=format_name, grouping="one")
+        trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
         return describe_job(trace, LocalEngine(), settings)
     except AnalysisError as error:
         return FailedPeriod(f"{printable(str(group[0]))}: {_first_line(error)}")

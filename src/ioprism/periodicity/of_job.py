@@ -32,8 +32,13 @@ from ioprism.periodicity.onsets.phase_checks import (
 )
 from ioprism.periodicity.results import NamedPeriod, Period, Periodicity
 from ioprism.periodicity.sampling import FrequencyFilter, apply_filter, sample
-from ioprism.views.time.bandwidth import bandwidth, bandwidth_by, metric, only_direction
-from ioprism.views.time.steps import steps_of_intervals
+from ioprism.views.time.bandwidth import (
+    bandwidth,
+    bandwidth_by,
+    metric,
+    only_direction,
+    steps_of_intervals,
+)
 
 
 @dataclass(frozen=True, slots=True)

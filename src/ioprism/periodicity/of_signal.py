@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.errors import AnalysisError
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import Signal
 from ioprism.periodicity.describe import components as strongest_components
 from ioprism.periodicity.describe import describe_burst, predict_next_phase

@@ -15,8 +15,7 @@ from ioprism.model.trace import Trace
 from ioprism.phase_detection.segmentation import Borders, burst_borders, phase_borders
 from ioprism.settings import PhaseSettings
 from ioprism.views.time.bandwidth import bandwidth
-from ioprism.views.time.heat import heat_intervals, heat_shares
-from ioprism.views.time.intervals import BusyIntervals, PhaseShares
+from ioprism.views.time.intervals import BusyIntervals, PhaseShares, heat_intervals, heat_shares
 
 FEWEST_FOR_BURSTS = 64  # a stream of fewer busy intervals is one phase
 
@@ -57,7 +56,7 @@ class LayerPhases:
 
     gap_threshold: float  # seconds: shorter gaps are within a phase
     phases: tuple[Phase, ...]
-    resolution: float | None = None  # seconds; of the heat map, where there are no calls
+    resolution: float | None = None  # seconds; of the heat map, without per-call data
     bursts: bool = False  # whether I/O goes on between the phases, which are bursts of its rate
 
     @property
@@ -187,16 +186,16 @@ def phases_beside(
     asked = (PhaseShares(borders),) if trace.partitions else ()
     tables = engine.run(trace, *others, *asked) if others or asked else ()
     shares = tables[-1] if asked else heat_shares(trace.counters["HEATMAP"], borders)
-    found = {
+    layers = {
         name: LayerPhases(
             segments.threshold,
-            tuple(_described(segments.borders, shares.filter(layer=name))),
+            tuple(_phases_of_layer(segments.borders, shares.filter(layer=name))),
             resolution.get(name),
             segments.bursts,
         )
         for name, segments in segmented.items()
     }
-    return Phases(found), tables[: len(others)]
+    return Phases(layers), tables[: len(others)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,7 +246,7 @@ def _layers(busy: pl.DataFrame, chosen: str | None) -> Iterator[tuple[str, pl.Da
             yield name, busy.filter(layer=name)
 
 
-def _described(borders: Borders, shares: pl.DataFrame) -> Iterator[Phase]:
+def _phases_of_layer(borders: Borders, shares: pl.DataFrame) -> Iterator[Phase]:
     """Turn what ranks did in each phase into phases, in order."""
     by_time = shares.sort("phase", "seconds", "rank")
     table = by_time.group_by("phase", maintain_order=True).agg(

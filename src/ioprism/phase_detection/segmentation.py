@@ -3,12 +3,12 @@
 A phase ends where the job stops doing I/O for long. What "long" means is read off the gaps
 between busy intervals. Gaps within a phase (a program preparing its next request) and gaps
 between phases (a program computing) form two populations on a logarithmic scale; the
-threshold lies in the emptiest stretch between them. The search is guided by idle *time*, not
-by the number of gaps: a million pauses of a microsecond are not a rhythm, however many they
-are. Gaps of one population either all separate phases, or none does.
+threshold is in the emptiest range between them. The search is guided by idle *time*, not
+by the number of gaps: a million pauses of a microsecond are not phases. Gaps of one population
+either all separate phases, or none does.
 
 Some jobs never stop: a trickle of reads runs on between checkpoints. Their phases are bursts
-of the data rate, told apart from the trickle in the same way.
+of the data rate, separated from the trickle in the same way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import StepFunction
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Borders = tuple[Floats, Floats]  # where phases start, and where they end
 
-# Gaps shorter than both of these are within a phase: nobody sees them on the job's time line.
+# Gaps shorter than both of these are within a phase: they are invisible on the time line.
 INVISIBLE_SECONDS = 0.01
 INVISIBLE_SHARE = 1e-3  # of the time from the first call to the last
-# The two populations differ by this factor, with so many of the long gaps astray between them.
+# The two populations differ by this factor, with at most this share of the long gaps between them.
 CLEAR = 4.0
 ASTRAY = 0.1
 # Short gaps hold at most this share of the idle time, and there is one for two long ones.
@@ -45,10 +45,9 @@ LEAST_IDLE = 0.01  # phases are apart for at least this share of that time, all 
 
 # Bursts of the data rate.
 RATE_BINS = 1024
-BURST_FACTOR = 8.0  # a burst's rate is at least so many times the rate between bursts
+BURST_FACTOR = 8.0  # a burst's rate is at least this many times the rate between bursts
 MOST_FACTOR = 1000.0  # a smaller trickle counts as this much slower
 BURST_BYTES = 0.8  # bursts hold at least this share of all bytes
-LONGEST_BURSTS = 0.5  # of the time: what goes on for longer is no burst
 
 
 def phase_borders(
@@ -150,8 +149,6 @@ def burst_borders(rate: StepFunction) -> Borders | None:
         return None
     level = float(np.sqrt(burst * between))
     inside = np.concatenate(([False], moved >= level, [False]))
-    if inside.mean() > LONGEST_BURSTS:
-        return None
     rises = np.flatnonzero(inside[1:] & ~inside[:-1])
     falls = np.flatnonzero(~inside[1:] & inside[:-1])
     start, end = edges[rises], edges[falls]

@@ -18,8 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ioprism.errors import UsageError
-from ioprism.recording.elf import Linkage, read_linkage
-from ioprism.recording.process import ask
+from ioprism.recording.process import Linkage, ask, read_linkage
 from ioprism.text import printable
 
 PYTHON = re.compile(r"(?:python|pypy)(?:\d(?:\.\d+)?)?")
@@ -102,7 +101,7 @@ def parse_command(words: Sequence[str]) -> Command:
 
 
 def _kind(path: str, name: str) -> str:
-    """Tell the families of mpirun and mpiexec apart, by what they say of themselves."""
+    """Distinguish the families of mpirun and mpiexec by their version text."""
     if name in ("srun", "jsrun", "flux"):
         return name
     version = ask([path, "--version"])
@@ -221,8 +220,8 @@ PASS_VARIABLES: Mapping[str, Insert] = {
 
 
 def _program(words: Sequence[str]) -> Program:
-    found = shutil.which(words[0])
-    path = Path(found or words[0])
+    executable = shutil.which(words[0])
+    path = Path(executable or words[0])
     linkage = read_linkage(path)
     python = PYTHON.fullmatch(path.name) is not None or _is_python_script(path)
     return Program(

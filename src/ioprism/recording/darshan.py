@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.recording.command import Command
-from ioprism.recording.elf import Linkage, read_linkage
-from ioprism.recording.process import ask
-from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload_obstacle, preloaded
+from ioprism.recording.process import Linkage, ask, read_linkage
+from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload, preload_obstacle
 
 LIBRARY = "libdarshan.so"
 # MiB for a process. Darshan's defaults are 4 and 1, and drop records of programs with many files.
@@ -38,7 +37,7 @@ class Darshan:
 
     @property
     def version(self) -> str:
-        """What it says of itself."""
+        """Its name and version."""
         return f"Darshan {self.number}"
 
     @property
@@ -91,7 +90,7 @@ class Darshan:
             _make_day_folders(folder)
             names = (*self.log_variables[:1], "DARSHAN_LOGPATH")
             variables |= {"DARSHAN_ENABLE_NONMPI": "1", **dict.fromkeys(names, str(folder))}
-        return preloaded(command, self.library, variables)
+        return preload(command, self.library, variables)
 
 
 def _make_day_folders(folder: Path) -> None:
@@ -155,8 +154,8 @@ def _version(folder: Path) -> str:
         text = (folder / "pkgconfig" / "darshan-runtime.pc").read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return "of unknown version"
-    found = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
-    return found[1] if found else "of unknown version"
+    match = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
+    return match[1] if match else "of unknown version"
 
 
 def _log_variables(folder: Path) -> tuple[str, ...]:
@@ -164,8 +163,8 @@ def _log_variables(folder: Path) -> tuple[str, ...]:
         text = (folder.parent / "bin" / "darshan-config").read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return ()
-    found = re.search(r'^DARSHAN_LOG_ENV="([\w,]+)"', text, re.MULTILINE)
-    return tuple(found[1].split(",")) if found else ()
+    match = re.search(r'^DARSHAN_LOG_ENV="([\w,]+)"', text, re.MULTILINE)
+    return tuple(match[1].split(",")) if match else ()
 
 
 def _mpi_libraries(linkage: Linkage) -> set[str]:

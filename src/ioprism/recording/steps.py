@@ -16,8 +16,7 @@ from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
 from ioprism.recording.choice import Choice, choose_tracer
 from ioprism.recording.command import Command, parse_command
-from ioprism.recording.overhead import TracerCost, measure_cost
-from ioprism.recording.run import Outcome, run_program
+from ioprism.recording.run import Outcome, TracerCost, measure_cost, run_program
 from ioprism.storage.recordings import MARKER, RecordedRun, Recording, write_recording
 from ioprism.text import printable
 
@@ -129,7 +128,7 @@ def record_runs(
         )
         recording = replace(recording, runs=(*recording.runs, run))
         write_recording(recording)
-        if not run.ended:
+        if not run.succeeded:
             return recording
     if untraced:
         outcome = _run(plan.command.words, {}, stdout, stderr)

@@ -1,15 +1,21 @@
-"""What every tracer can be asked: does it fit, how is it started, what can it not see?"""
+"""The tracers that record a run: what each needs and how it is started."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
+import shlex
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
 from ioprism.recording.command import Command
+from ioprism.recording.process import ask
 
 PRELOAD = "LD_PRELOAD"
 INHERITED = "files that another program opened, such as the shell for `PROGRAM > FILE`"
@@ -34,7 +40,7 @@ class Tracer(Protocol):
 
     @property
     def version(self) -> str:
-        """What it says of itself, such as `strace 6.1`."""
+        """Its name and version, such as `strace 6.1`."""
         ...
 
     @property
@@ -55,7 +61,7 @@ class Tracer(Protocol):
         ...
 
 
-def preloaded(command: Command, library: str, variables: Mapping[str, str]) -> Start:
+def preload(command: Command, library: str, variables: Mapping[str, str]) -> Start:
     """Return how to run a command whose programs load a library first."""
     present = os.environ.get(PRELOAD)
     chain = f"{library}:{present}" if present and library not in present else library
@@ -85,3 +91,143 @@ def hidden_stat() -> tuple[str, ...]:
         return ()
     version = ".".join(map(str, glibc_version()))
     return (f"stat, lstat and fstat (they bypass its wrappers with glibc {version})",)
+
+
+BASE = ("-f", "-ttt", "-T", "-yy", "-s", "32", "-e", "trace=%file,%desc,%process")
+SECCOMP_SINCE = (5, 3)  # --seccomp-bpf: calls that are not traced cost nothing
+# Started by a launcher, each rank writes its own file; exec keeps the number of the process.
+PER_RANK = 'folder=$0; exec {strace} -o "$folder/$(hostname).$$.strace" -- "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Strace:
+    """The strace of this machine."""
+
+    path: str
+    number: tuple[int, int]
+    name: str = "strace"
+
+    @property
+    def version(self) -> str:
+        """Its name and version."""
+        return f"strace {self.number[0]}.{self.number[1]}"
+
+    @property
+    def where(self) -> str:
+        """The program."""
+        return self.path
+
+    def obstacle(self, command: Command) -> str | None:
+        """Return why it cannot record this command, or None."""
+        del command
+        if ptrace_works(self.path):
+            return None
+        return "ptrace is not permitted here"
+
+    def blind_spots(self, command: Command) -> tuple[str, ...]:
+        """Return what it cannot see of this command."""
+        hidden = [
+            "accesses to mapped files (mmap)",
+            "bytes copied within the kernel (copy_file_range, splice)",
+            "requests submitted through io_uring",
+        ]
+        if command.program.mpi:
+            hidden.insert(0, "MPI-IO and HDF5 calls (only the system calls below them)")
+        return tuple(hidden)
+
+    def start(self, command: Command, folder: Path) -> Start:
+        """Return how to run the command so that traces go to the folder."""
+        filtered = ("--seccomp-bpf",) if self.number >= SECCOMP_SINCE else ()
+        strace = [self.path, *BASE, *filtered]
+        if command.launcher is None:
+            # -D: the program is our child, and strace is not between us: signals and the exit
+            # code are the program's, and what it leaves in the background is not waited for.
+            file = folder / f"{command.program.name}.strace"
+            return Start((*strace, "-D", "-o", str(file), "--", *command.words), {})
+        script = PER_RANK.format(strace=shlex.join(strace))
+        return Start(tuple(command.with_prefix(["sh", "-c", script, str(folder)])), {})
+
+
+def find_strace() -> Strace | None:
+    """Return the strace in PATH, or None."""
+    path = shutil.which("strace")
+    if path is None:
+        return None
+    version = re.search(r"version (\d+)\.(\d+)", ask([path, "--version"]))
+    return Strace(path, (int(version[1]), int(version[2])) if version else (0, 0))
+
+
+def ptrace_works(strace: str) -> bool:
+    """Whether a process may trace its own child; containers and hardened kernels forbid it."""
+    return "+++ exited with 0" in ask(["sh", "-c", '"$0" -f -o /dev/stdout true', strace])
+
+
+LIBRARY = "lib64/libdftracer_preload.so"
+# Bytes of events that are kept in memory: what a killed process loses, about 20 calls. Its default
+# is 1 MiB, which loses short programs altogether and saved no measurable time per call.
+KEPT_IN_MEMORY = 4096
+ASK = (
+    "from importlib.util import find_spec; from importlib.metadata import version; "
+    "print(find_spec('dftracer').submodule_search_locations[0]); print(version('dftracer'))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DFTracer:
+    """The DFTracer of a Python environment."""
+
+    library: str
+    number: str
+    name: str = "dftracer"
+
+    @property
+    def version(self) -> str:
+        """Its name and version."""
+        return f"DFTracer {self.number}"
+
+    @property
+    def where(self) -> str:
+        """The library that is preloaded."""
+        return self.library
+
+    def obstacle(self, command: Command) -> str | None:
+        """Return why it cannot record this command, or None."""
+        return preload_obstacle(command, "DFTracer")
+
+    def blind_spots(self, command: Command) -> tuple[str, ...]:
+        """Return what it cannot see of this command."""
+        mpi = ("MPI-IO calls (only the POSIX calls below them)",) if command.program.mpi else ()
+        return (
+            *mpi,
+            *hidden_stat(),
+            "bytes of buffered streams (fprintf, fputs, putc; fwrite and fread are seen)",
+            INHERITED,
+            "accesses to mapped files (mmap)",
+            "statically linked child processes",
+            "the last 20 calls or so of a process that is killed",
+        )
+
+    def start(self, command: Command, folder: Path) -> Start:
+        """Return how to run the command so that traces go to the folder."""
+        variables = {
+            "DFTRACER_ENABLE": "1",
+            "DFTRACER_INIT": "PRELOAD",
+            "DFTRACER_INC_METADATA": "1",
+            "DFTRACER_DATA_DIR": "all",
+            "DFTRACER_TRACE_COMPRESSION": "0",  # a killed process leaves every line written so far
+            "DFTRACER_WRITE_BUFFER_SIZE": str(KEPT_IN_MEMORY),
+            "DFTRACER_LOG_FILE": str(folder / command.program.name),
+        }
+        return preload(command, self.library, variables)
+
+
+def find_dftracer() -> DFTracer | None:
+    """Return the DFTracer of our Python, else of the `python3` in PATH; None where both lack it."""
+    spec = find_spec("dftracer")
+    if spec is not None and spec.submodule_search_locations:
+        place = [spec.submodule_search_locations[0], metadata.version("dftracer")]
+    else:
+        place = ask(["python3", "-c", ASK]).split("\n")[:2]
+    if len(place) == 2 and (library := Path(place[0]) / LIBRARY).is_file():
+        return DFTracer(str(library), place[1])
+    return None

@@ -2,18 +2,156 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from ioprism.comparison.repetitions import Difference, difference
+from ioprism.characteristics.breakdown import by_file
+from ioprism.comparison.repetitions import MAX_FALSE_ALARM, Difference, difference
+from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import TraceError
 from ioprism.formats.registry import read_trace
-from ioprism.recording.hints import Hint
+from ioprism.model.layers import HEIGHT
+from ioprism.model.trace import Trace
+from ioprism.model.usage import is_data
+from ioprism.recording.command import Command
 from ioprism.recording.steps import TRIALS, Plan, run_once
-from ioprism.recording.trial_results import Requests, judge, requests_of, same_requests
+from ioprism.storage.atomic import atomic_write_text
+
+BUFFER = 64 * 2**20  # bytes of an aggregator: four times ROMIO's default
+LARGE_RUN = 16  # ranks from which not every rank should be an aggregator: one per node is usual
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """One change to try."""
+
+    name: str
+    hints: Mapping[str, str]  # for ROMIO_HINTS
+    variables: Mapping[str, str]  # for the environment of the ranks
+    removes: frozenset[str]  # codes of causes and findings
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write the file of hints, and return the variables that the ranks need."""
+        if not self.hints:
+            return dict(self.variables)
+        file = folder / f"{self.name}.hints"
+        text = "".join(f"{key} {value}\n" for key, value in self.hints.items())
+        atomic_write_text(file, text, replace=True)
+        return {**self.variables, "ROMIO_HINTS": str(file)}
+
+    def script_lines(self) -> list[str]:
+        """Return the lines for a job script."""
+        lines = [f"export {key}={value}" for key, value in self.variables.items()]
+        if self.hints:
+            content = "\\n".join(f"{key} {value}" for key, value in self.hints.items())
+            lines += [
+                f"printf '{content}\\n' > romio.hints",
+                'export ROMIO_HINTS="$PWD/romio.hints"',
+            ]
+        return lines
+
+
+def fitting_hints(command: Command, codes: Iterable[str], ranks: int) -> list[Hint]:
+    """Return the hints for causes and findings, of the MPI library that starts the program."""
+    if not command.program.mpi:
+        return []
+    known = _ompio(ranks) if command.launcher == "open-mpi" else _romio(ranks)
+    present = set(codes)
+    return [hint for hint in known if hint.removes & present]
+
+
+def _aggregators(ranks: int) -> str:
+    return str(ranks if ranks < LARGE_RUN else max(LARGE_RUN // 2, ranks // LARGE_RUN))
+
+
+SIEVED = frozenset({"read-modify-write", "data-sieving"})
+SCATTERED = frozenset({"collective-not-aggregated"})
+FUNNELLED = frozenset({"few-aggregators", "single-aggregator"})
+EXCHANGED = frozenset({"collective-overhead"})
+
+
+def _romio(ranks: int) -> Iterator[Hint]:
+    yield Hint("no-data-sieving", {"romio_ds_write": "disable"}, {}, SIEVED)
+    enable = {"romio_cb_write": "enable", "romio_cb_read": "enable"}
+    yield Hint("collective-buffering", enable, {}, SCATTERED)
+    disable = {"romio_cb_write": "disable", "romio_cb_read": "disable"}
+    yield Hint("no-collective-buffering", disable, {}, EXCHANGED)
+    aggregators = {"cb_nodes": _aggregators(ranks), "cb_config_list": "*:*"}
+    yield Hint("more-aggregators", aggregators, {}, FUNNELLED)
+    yield Hint("larger-buffer", {"cb_buffer_size": str(BUFFER)}, {}, SCATTERED | EXCHANGED)
+
+
+def _ompio(ranks: int) -> Iterator[Hint]:
+    romio = {"OMPI_MCA_io": "romio321"}  # the ROMIO that Open MPI 4 brings with it
+    yield Hint("no-data-sieving", {"romio_ds_write": "disable"}, romio, SIEVED)
+    yield Hint("two-phase", {}, {"OMPI_MCA_fcoll": "two_phase"}, SCATTERED)
+    yield Hint("individual", {}, {"OMPI_MCA_fcoll": "individual"}, EXCHANGED)
+    count = {"OMPI_MCA_io_ompio_num_aggregators": _aggregators(ranks)}
+    yield Hint("more-aggregators", {}, count, FUNNELLED)
+
+
+Judgement = Literal["gain", "no gain", "undecided"]
+MIN_ROUNDS = 3  # before the first look: two runs know too little of the noise
+WORTH = 0.03  # of the run time: a gain below is not worth a line in a job script
+EARLY_SHARE = 0.1  # of the chance of a false gain, for all looks but the last together
+SAME_REQUESTS = 0.02  # sums of requests that differ by less are the same requests
+
+
+def judge(
+    before: Sequence[float], after: Sequence[float], *, rounds: int, changes: int
+) -> Judgement:
+    """Judge the times of all rounds so far.
+
+    Args:
+        before: seconds of the runs without the change.
+        after: seconds of the runs with it.
+        rounds: how many there are at most; it is judged after each.
+        changes: how many are tried.
+    """
+    done = min(len(before), len(after))
+    if done < MIN_ROUNDS:
+        return "undecided"
+    early = max(rounds - MIN_ROUNDS, 1)  # looks before the last
+    share = 1 - EARLY_SHARE if done >= rounds else EARLY_SHARE / early
+    allowed = share * MAX_FALSE_ALARM / changes
+    change = difference(before, after, false_alarm=allowed)
+    if change.slower_by_chance is not None and 1 - change.slower_by_chance <= allowed:
+        return "gain"
+    # Against runs that are shorter by what is worth having: significantly longer than those.
+    shorter = [(1 - WORTH) * seconds for seconds in before]
+    hoped = difference(shorter, after, false_alarm=allowed)
+    if hoped.slower_by_chance is not None and hoped.slower_by_chance <= allowed:
+        return "no gain"
+    return "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What a run asked of the system, on the files that it wrote."""
+
+    reads: int
+    writes: int
+    bytes_read: int
+    bytes_written: int
+
+
+def requests_of(trace: Trace, engine: Engine) -> Requests:
+    """Add up the requests on files that were written: starting up and reading hints are others."""
+    rows = [
+        row
+        for row in by_file(trace, engine).iter_rows(named=True)
+        if HEIGHT[row["layer"]] == 0 and row["bytes_written"] and is_data(row["path"] or "")
+    ]
+    return Requests(*(sum(row[field.name] for row in rows) for field in fields(Requests)))
+
+
+def same_requests(before: Requests, after: Requests) -> bool:
+    """Whether two runs made the same requests: a hint then had no effect."""
+    pairs = zip(astuple(before), astuple(after), strict=True)
+    return all(abs(old - new) <= SAME_REQUESTS * max(old, new) for old, new in pairs)
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +162,7 @@ class Trial:
     status: str = "undecided"  # gain, no gain, ignored, failed, undecided
     seconds: list[float] = field(default_factory=list)
     requests: tuple[int, int] | None = None  # reads and writes without and with it
-    found: Difference | None = None
+    run_time: Difference | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -35,7 +173,7 @@ class Trial:
             "status": self.status,
             "seconds": self.seconds,
             "requests": None if self.requests is None else list(self.requests),
-            "run_time": None if self.found is None else asdict(self.found),
+            "run_time": None if self.run_time is None else asdict(self.run_time),
             "script": self.hint.script_lines() if self.status == "gain" else [],
         }
 
@@ -110,7 +248,7 @@ def _judge(
         trial.status = "failed"
         return
     trial.seconds.append(seconds)
-    trial.found = difference(base, trial.seconds)
+    trial.run_time = difference(base, trial.seconds)
     if requests is not None and plain is not None:
         trial.requests = (plain.reads + plain.writes, requests.reads + requests.writes)
         # The first run may differ because it makes the files that others overwrite.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ioprism.errors import EndingError
-from ioprism.model.finding import Finding
+from ioprism.model.verdict import Finding
 from ioprism.plugins import declared, load
 from ioprism.report_steps import Document
 from ioprism.reports.figures.catalogue import COLUMN_WIDTH, StaticFigure, draw_figure

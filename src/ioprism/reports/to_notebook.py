@@ -56,10 +56,10 @@ def figures(document: Document) -> dict[str, Figure]:
 
     shown = document.timeline
     has_marks = shown.marks.height > 0
-    has_calls = has_marks and shown.source != "heat map"
+    has_calls = has_marks and shown.source == "calls"
     drawn = {
         "concurrency": has_calls,
-        "sizes": has_calls,
+        "sizes": has_marks and shown.source != "heat map",
         "phases": bool(document.phases and document.phases.layers),
         "targets": bool(stripes(document.trace, shown)),
         "rhythm": document.periodicity is not None,

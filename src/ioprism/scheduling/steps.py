@@ -13,8 +13,8 @@ import numpy as np
 
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, NotEnoughDetailError, UsageError
+from ioprism.model.machine import JobClass, Workload
 from ioprism.model.trace import Trace
-from ioprism.model.workload import JobClass, Workload
 from ioprism.scheduling.knowledge import (
     FtioPredictor,
     LivePeriods,

@@ -21,7 +21,7 @@ from ioprism.model.counters import (
     SECOND,
     CounterSource,
 )
-from ioprism.model.server_load import BackgroundLoad
+from ioprism.model.machine import BackgroundLoad
 from ioprism.servers.attribution import (
     JobBytes,
     Occupancy,

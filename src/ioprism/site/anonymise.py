@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 # Columns that hold one name. `pattern` is a path too.
-NAMES = ("user", "application", "path", "job_id", "pattern", "host")
+NAMES = ("user", "application", "path", "job_id", "pattern", "host", "file", "file_system")
 PLAIN = ("operation",)  # of a culprit: words of ioprism, not of the user
 
 Rows = Mapping[str, list[dict[str, Any]]]

@@ -23,13 +23,23 @@ SITE_JOBS = Table(
         Column("start", pl.Float64(), "when it started, since 1970", "s", nullable=True),
         Column("runtime", pl.Float64(), "how long it ran", "s"),
         Column("ranks", pl.Int64(), "MPI ranks or processes"),
-        Column("nodes", pl.Int64(), "nodes; estimated from ranks where the log does not say"),
-        Column("node_hours", pl.Float64(), "nodes times run time", "h"),
-        Column("io_stall", pl.Float64(), "I/O stall time", "s"),
-        Column("io_stall_node_hours", pl.Float64(), "the same for all nodes", "h"),
-        Column("first_cause", pl.String(), "the cause that costs most", nullable=True),
-        Column("saving", pl.Float64(), "what removing all causes saves", "s"),
-        Column("saving_node_hours", pl.Float64(), "the same for all nodes", "h"),
+        Column("nodes", pl.Int64(), "nodes that the log names", nullable=True),
+        Column(
+            "cores_per_node",
+            pl.Int64(),
+            "as `add --cores-per-node` said, to estimate nodes",
+            nullable=True,
+        ),
+        Column("status", pl.String(), "cause, possible, none or cannot-judge"),
+        Column("io_stall", pl.Float64(), "I/O stall time; null if not judged", "s", nullable=True),
+        Column("first_cause", pl.String(), "the main cause; null if there is none", nullable=True),
+        Column(
+            "saving",
+            pl.Float64(),
+            "what removing all causes saves; null if not judged",
+            "s",
+            nullable=True,
+        ),
         Column("bytes_read", pl.Int64(), "bytes read", "B"),
         Column("bytes_written", pl.Int64(), "bytes written", "B"),
         Column("operations", pl.Int64(), "reads and writes"),
@@ -52,7 +62,7 @@ SITE_JOBS = Table(
 
 SITE_CAUSES = Table(
     "causes",
-    "One row for every cause that holds a job up.",
+    "One row for every cause of I/O stall time of a job.",
     (
         _JOB,
         Column("code", pl.String(), "the cause"),
@@ -61,7 +71,6 @@ SITE_CAUSES = Table(
         Column("saving", pl.Float64(), "what removing it saves", "s"),
         Column("low", pl.Float64(), "lower end of the 90 % interval", "s"),
         Column("high", pl.Float64(), "upper end of the 90 % interval", "s"),
-        Column("node_hours", pl.Float64(), "the saving for all nodes", "h"),
         Column("confidence", pl.Float64(), "from 0 to 1"),
         Column("title", pl.String(), "the cause in a sentence"),
         Column("advice", pl.String(), "what to do first", nullable=True),
@@ -69,13 +78,17 @@ SITE_CAUSES = Table(
 )
 
 
-def _parts(name: str, key: str, meaning: str) -> Table:
+_FILE_SYSTEM = Column("file_system", pl.String(), "mount point of the file system")
+
+
+def _parts(name: str, key: str, meaning: str, *where: Column) -> Table:
     return Table(
         name,
         f"One row for every {meaning} that a job used.",
         (
             _JOB,
             Column("start", pl.Float64(), "when the job started, since 1970", "s", nullable=True),
+            *where,
             Column(key, pl.String(), f"the {meaning}"),
             Column("operations", pl.Int64(), "reads and writes"),
             Column("bytes", pl.Int64(), "bytes moved", "B"),
@@ -91,22 +104,44 @@ def _parts(name: str, key: str, meaning: str) -> Table:
     )
 
 
-SITE_TARGETS = _parts("targets", "target", "storage target")
+SITE_TARGETS = _parts("targets", "target", "storage target", _FILE_SYSTEM)
 SITE_HOSTS = _parts("hosts", "host", "node")
 
 SITE_FILES = Table(
     "files",
-    "One row for every kind of file that a job used, digits in paths replaced by `#`.",
+    "The files of a job that take longest, one row each, and the others by kind.",
     (
         _JOB,
+        _FILE_SYSTEM,
         Column("pattern", pl.String(), "the path with every run of digits replaced by `#`"),
-        Column("files", pl.Int64(), "files of this kind"),
+        Column("file", pl.String(), "the path; null for several files of a kind", nullable=True),
+        Column("files", pl.Int64(), "files of this row"),
+        Column("operations", pl.Int64(), "reads and writes"),
         Column("bytes_read", pl.Int64(), "bytes read", "B"),
         Column("bytes_written", pl.Int64(), "bytes written", "B"),
         Column("seconds", pl.Float64(), "time in calls", "s"),
     ),
 )
 
+SITE_RATES = Table(
+    "rates",
+    "One row for every way in which a job moved data, with the rate that it reached.",
+    (
+        _JOB,
+        _FILE_SYSTEM,
+        Column("operation", pl.String(), "read or write"),
+        Column("size_class", pl.Int64(), "class of the mean request, 0 to 9 as Darshan's"),
+        Column("shared", pl.Boolean(), "whether several ranks use each file"),
+        Column("ranks", pl.Int64(), "ranks that move it"),
+        Column("targets", pl.Int64(), "storage targets of its files", nullable=True),
+        Column("requests", pl.Int64(), "reads or writes"),
+        Column("bytes", pl.Int64(), "bytes moved", "B"),
+        Column("seconds", pl.Float64(), "of the slowest rank, with syncs", "s"),
+        Column("synced", pl.Boolean(), "whether written data was forced to storage"),
+    ),
+)
+
 SITE_TABLES = {
-    table.name: table for table in (SITE_JOBS, SITE_CAUSES, SITE_TARGETS, SITE_HOSTS, SITE_FILES)
+    table.name: table
+    for table in (SITE_JOBS, SITE_CAUSES, SITE_TARGETS, SITE_HOSTS, SITE_FILES, SITE_RATES)
 }

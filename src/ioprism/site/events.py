@@ -7,8 +7,8 @@ after it is multiplied by how many were asked (Bonferroni).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -33,62 +33,85 @@ HABITS = (
 COSTS = ("io_stall_share", "rate")
 
 
+KINDS = ("slow-target", "slow-node", "changed-application", "noisy-neighbour", "busy-servers")
+
+
 def site_events(
-    jobs: pl.DataFrame, causes: pl.DataFrame, targets: pl.DataFrame, hosts: pl.DataFrame
+    jobs: pl.DataFrame,
+    causes: pl.DataFrame,
+    targets: pl.DataFrame,
+    hosts: pl.DataFrame,
+    kinds: Collection[str] = KINDS,
 ) -> list[SiteEvent]:
-    """Return everything that happened with certainty, the most costly first."""
-    events = [
-        *_slow_parts(targets, "target", "slow-target", jobs, causes),
-        *_slow_parts(hosts, "host", "slow-node", jobs, causes),
-        *_changed_applications(jobs),
-        *noisy_neighbours(jobs),
-        *busy_servers(jobs),
-    ]
+    """Return everything of some kinds that happened with certainty, the most costly first."""
+    questions: dict[str, Callable[[], Iterator[SiteEvent]]] = {
+        "slow-target": lambda: _slow_parts(
+            targets, ("target", "file_system"), "slow-target", jobs, causes
+        ),
+        "slow-node": lambda: _slow_parts(hosts, ("host",), "slow-node", jobs, causes),
+        "changed-application": lambda: _changed_applications(jobs),
+        "noisy-neighbour": lambda: noisy_neighbours(jobs),
+        "busy-servers": lambda: busy_servers(jobs),
+    }
+    events = [event for kind in kinds for event in questions[kind]()]
     return sorted(events, key=lambda event: (-event.node_hours, event.start))
 
 
 def _slow_parts(
-    parts: pl.DataFrame, key: str, kind: str, jobs: pl.DataFrame, causes: pl.DataFrame
+    parts: pl.DataFrame,
+    keys: tuple[str, ...],
+    kind: str,
+    jobs: pl.DataFrame,
+    causes: pl.DataFrame,
 ) -> Iterator[SiteEvent]:
-    known = _observations(parts, key, jobs)
+    known = _observations(parts, keys, jobs)
     low = known.filter(pl.col("relative") < SLOWER).height
     usual = max(RARELY, low / max(1, known.height))
-    groups = known.partition_by(key, as_dict=True, include_key=False)
-    for (name,), rows in groups.items():
+    groups = known.partition_by(keys, as_dict=True, include_key=False)
+    for names, rows in groups.items():
         stretch = low_stretch((rows["relative"] < SLOWER).to_numpy(), usual=usual)
         if stretch is None or stretch.probability * len(groups) > CERTAIN:
             continue
         inside = rows[stretch.first : stretch.end]
-        seen = inside.explode("job")["job"]
+        first, last = float(inside["start"][0]), float(inside["last"].max())  # type: ignore[arg-type]
+        named = pl.all_horizontal(
+            pl.col(key) == name for key, name in zip(keys, names, strict=True)
+        )
+        seen = parts.filter(named & pl.col("start").is_between(first, last))["job"]
         lost = causes.filter((pl.col("code") == kind) & pl.col("job").is_in(seen.implode()))
         yield SiteEvent(
             kind,
-            str(name),
-            float(inside["start"][0]),
+            str(names[0]),
+            first,
             float(inside["last"][-1]),
-            {"relative_rate": _median(inside["relative"].to_numpy()), "jobs": len(seen)},
+            {
+                **dict(zip(keys[1:], names[1:], strict=True)),
+                "relative_rate": _median(inside["relative"].to_numpy()),
+                "jobs": int(inside["jobs"].sum()),
+            },
             stretch.probability * len(groups),
             float(lost["node_hours"].sum()),
         )
 
 
-def _observations(parts: pl.DataFrame, key: str, jobs: pl.DataFrame) -> pl.DataFrame:
+def _observations(parts: pl.DataFrame, keys: tuple[str, ...], jobs: pl.DataFrame) -> pl.DataFrame:
     """What can be counted on: enough data, and jobs of one campaign counted once.
 
     Processes that a script starts one after the other do the same to the same files: they say
     the same of a target, however many they are.
     """
     known = parts.drop_nulls(["start", "relative"]).filter(pl.col("bytes") >= SMALLEST)
-    named = known.join(jobs.select("job", "application", "user"), on="job")
+    campaign = pl.struct("application", "user").rank("dense").alias("campaign")
+    named = known.join(jobs.select("job", campaign), on="job")
     return (
-        named.group_by(key, "application", "user", (pl.col("start") // TOGETHER).alias("time"))
+        named.group_by(*keys, "campaign", (pl.col("start") // TOGETHER).alias("time"))
         .agg(
             pl.col("start").min(),
             pl.col("start").max().alias("last"),
             pl.col("relative").median(),
-            pl.col("job"),
+            pl.len().alias("jobs"),
         )
-        .sort("start", key, "application", "user")
+        .sort("start", *keys, "campaign")
     )
 
 
@@ -118,17 +141,18 @@ def _change_places(
     part = rows[first:end]
     if part.height < 2 * FEWEST:
         return
+    alike = _alike(part)
     certain = [
         (change, column)
         for column, is_share in HABITS
-        if (change := _change(part, column, is_share=is_share, tried=tried)) is not None
+        if (change := find_change(part, column, alike, is_share=is_share, tried=tried)) is not None
     ]
     if not certain:
         return
     (probability, place), _ = min(certain)
     times = part["start"].to_numpy()
     together = [
-        column for (_, other), column in certain if abs(times[other] - times[place]) <= 3 * DAY
+        column for change, column in certain if abs(times[change.place] - times[place]) <= 3 * DAY
     ]
     yield first + place, probability, tuple(together)
     yield from _change_places(rows, first, first + place, tried=tried)
@@ -161,15 +185,21 @@ def _changed(
     )
 
 
-def _change(
-    rows: pl.DataFrame, column: str, *, is_share: bool, tried: int
-) -> tuple[float, int] | None:
-    """How likely chance made a number's largest change, and its place; None without one."""
+class FoundChange(NamedTuple):
+    """Where a number changed, and how likely chance made it."""
+
+    probability: float
+    place: int
+
+
+def find_change(
+    rows: pl.DataFrame, column: str, alike: Ints, *, is_share: bool, tried: int
+) -> FoundChange | None:
+    """Return a number's largest change where it is certain; `alike` numbers comparable jobs."""
     number = rows[column].cast(pl.Float64)
     if number.null_count() > rows.height / 2:
         return None
     values = number.fill_null(0.0).to_numpy() if is_share else np.log1p(number.fill_null(0.0))
-    alike = _alike(rows)
     ranked = Ranked.of(np.asarray(values), alike)
     split = ranked.split()
     if split is None or split.score == 0.0:
@@ -178,7 +208,7 @@ def _change(
     if moved < (CHANGED_SHARE if is_share else math.log(CHANGED)):
         return None
     probability = min(1.0, ranked.chance_of(split) * tried)
-    return (probability, split.place) if probability <= CERTAIN else None
+    return FoundChange(probability, split.place) if probability <= CERTAIN else None
 
 
 def _alike(rows: pl.DataFrame) -> Ints:

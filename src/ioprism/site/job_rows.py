@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from ioprism.characteristics.breakdown import by_file
-from ioprism.characteristics.storage_path import by_host, by_target
+from ioprism.characteristics.breakdown import by_file, by_host, by_target
 from ioprism.characteristics.totals import Characteristics, characterise
+from ioprism.diagnosis.achieved_rates import achieved_rates
+from ioprism.diagnosis.observed import Observed
 from ioprism.engine.base import Engine
 from ioprism.formats.darshan.meaning import MODULES
-from ioprism.model.trace import Trace
+from ioprism.model.trace import Trace, file_system_of
 from ioprism.model.verdict import Cause, Verdict
 
-HOUR = 3600.0
 ROUNDING = 1e-3  # rates that differ by less are the same
-MOST_PATTERNS = 20  # of a job: those that take longest
+MOST_FILES = 20  # of a job: those that take longest, one by one
+MOST_ROWS = 40  # of a job: files and kinds of files
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -31,59 +32,61 @@ class JobFacts:
 
     digest: str
     path: Path
-    cores_per_node: int = 1  # to estimate nodes where the log does not name them
+    cores_per_node: int | None = None  # to estimate nodes where logs do not name them
 
 
-def job_rows(trace: Trace, verdict: Verdict, engine: Engine, facts: JobFacts) -> Rows:
+def job_rows(
+    trace: Trace, verdict: Verdict, observed: Observed | None, engine: Engine, facts: JobFacts
+) -> Rows:
     """Return the rows of every table."""
     characteristics = characterise(trace, engine)
-    ranks = trace.population.ranks or 1
-    nodes = characteristics.hosts or -(-ranks // facts.cores_per_node)
-    runtime = trace.job.runtime or verdict.runtime
-    hours = nodes * runtime / HOUR
-    per_second = nodes / HOUR
+    job = {"job": facts.digest}
+    rates = [] if observed is None else achieved_rates(observed, trace.job.mounts)
     return {
         "jobs": [
             {
-                "job": facts.digest,
+                **job,
                 "path": str(facts.path),
-                **_program(trace),
-                "runtime": runtime,
-                "ranks": ranks,
-                "nodes": nodes,
-                "node_hours": hours,
-                "io_stall": verdict.io_stall.seconds,
-                "io_stall_node_hours": verdict.io_stall.seconds * per_second,
+                **run_facts(trace, verdict, characteristics),
+                "job_id": trace.job.job_id,
+                "user": None if trace.job.user is None else str(trace.job.user),
+                "nodes": characteristics.hosts,
+                "cores_per_node": facts.cores_per_node,
+                "status": verdict.status,
                 "first_cause": verdict.first,
                 "saving": _saving(verdict),
-                "saving_node_hours": _saving(verdict) * per_second,
-                **_amounts(characteristics),
-                "collective": _collective(trace),
                 "layers": "+".join(characteristics.by_layer),
-                "files": characteristics.files,
-                "stripe_count": trace.files["stripe_count"].mean(),
                 "warnings": len(trace.completeness.warnings),
             }
         ],
-        "causes": [_cause(facts.digest, cause, per_second) for cause in verdict.causes],
-        "targets": _parts(by_target(trace, engine), "target", trace, facts.digest),
+        "causes": [_cause(facts.digest, cause) for cause in verdict.causes],
+        "targets": list(_targets(trace, engine, facts.digest)),
         "hosts": _parts(by_host(trace, engine), "host", trace, facts.digest),
-        "files": _patterns(trace, engine, facts.digest),
+        "files": _files(trace, engine, facts.digest),
+        "rates": [{**job, **asdict(rate)} for rate in rates],
     }
 
 
-def _program(trace: Trace) -> dict[str, Any]:
-    job = trace.job
-    words = (job.executable or "").split()
+def run_facts(trace: Trace, verdict: Verdict, characteristics: Characteristics) -> dict[str, Any]:
+    """Return the columns of a job that its other runs are compared by."""
+    words = (trace.job.executable or "").split()
+    judged = verdict.status != "cannot-judge"
     return {
-        "job_id": job.job_id,
-        "user": None if job.user is None else str(job.user),
         "application": Path(words[0]).name if words else None,
-        "start": job.start_time,
+        "start": trace.job.start_time,
+        "runtime": trace.job.runtime or verdict.runtime,
+        "ranks": trace.population.ranks or 1,
+        "io_stall": verdict.io_stall.seconds if judged else None,
+        **_amounts(characteristics),
+        "collective": _collective(trace),
+        "files": characteristics.files,
+        "stripe_count": trace.files["stripe_count"].mean(),
     }
 
 
-def _saving(verdict: Verdict) -> float:
+def _saving(verdict: Verdict) -> float | None:
+    if verdict.status == "cannot-judge":
+        return None
     return min(verdict.io_stall.seconds, sum(c.saving.seconds for c in verdict.causes))
 
 
@@ -111,14 +114,14 @@ def _collective(trace: Trace) -> float | None:
     module = MODULES["MPI-IO"]
 
     def total(counters: Mapping[str, Sequence[str]]) -> int:
-        names = {module.named(name) for names in counters.values() for name in names}
+        names = {module.counter_name(name) for names in counters.values() for name in names}
         return int(table.select(pl.sum_horizontal(pl.col(sorted(names)).sum())).item() or 0)
 
     every = total(module.calls)
     return total(module.collective) / every if every else None
 
 
-def _cause(digest: str, cause: Cause, per_second: float) -> dict[str, Any]:
+def _cause(digest: str, cause: Cause) -> dict[str, Any]:
     return {
         "job": digest,
         "code": cause.code,
@@ -127,7 +130,6 @@ def _cause(digest: str, cause: Cause, per_second: float) -> dict[str, Any]:
         "saving": cause.saving.seconds,
         "low": cause.saving.low,
         "high": cause.saving.high,
-        "node_hours": cause.saving.seconds * per_second,
         "confidence": cause.confidence,
         "title": cause.title,
         "advice": cause.advice[0].text if cause.advice else None,
@@ -165,18 +167,40 @@ def _median_without(ordered: list[float], one: float) -> float:
     return (low + high) / 2
 
 
-def _patterns(trace: Trace, engine: Engine, digest: str) -> list[dict[str, Any]]:
+def _targets(trace: Trace, engine: Engine, digest: str) -> Iterator[dict[str, Any]]:
+    """Rows of storage targets, file system by file system: both number them from 0."""
+    striped = trace.files.filter(pl.col("targets").list.len() > 0)
+    for (name,), files in _with_file_system(trace, striped).group_by("file_system"):
+        for row in _parts(by_target(trace, engine, files=files), "target", trace, digest):
+            yield {**row, "file_system": name}
+
+
+def _with_file_system(trace: Trace, files: pl.DataFrame) -> pl.DataFrame:
+    names = [file_system_of(path, trace.job.mounts) for path in files["path"].to_list()]
+    return files.with_columns(file_system=pl.Series(names, dtype=pl.String))
+
+
+def _files(trace: Trace, engine: Engine, digest: str) -> list[dict[str, Any]]:
+    """The files that take longest, one by one, and the others by kind."""
     used = by_file(trace, engine).filter(pl.col("bytes_read") + pl.col("bytes_written") > 0)
     if not used.height:
         return []
-    # Layers of one file tell the same bytes again: the one with most counts.
-    once = used.unique("file", keep="first", maintain_order=True)
+    # Layers of one file count the same bytes again: the one with most counts.
+    counted = used.with_columns(operations=pl.col("reads") + pl.col("writes")).drop("path")
+    once = counted.unique("file", keep="first", maintain_order=True)
+    names = _with_file_system(trace, trace.files.join(once, on="file", how="semi"))
     named = once.join(
-        trace.files.select("file", "pattern"), on="file", how="inner", maintain_order="left"
+        names.select("file", "path", "pattern", "file_system"), on="file", maintain_order="left"
+    ).drop("file")
+    alone = pl.when(pl.int_range(pl.len()) < MOST_FILES).then("path").alias("file")
+    keys = ("file_system", "pattern", "file")
+    sums = (
+        named.with_columns(alone)
+        .group_by(keys, maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("files"),
+            pl.col("operations", "bytes_read", "bytes_written", "seconds").sum(),
+        )
     )
-    sums = named.group_by("pattern", maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("files"),
-        pl.col("bytes_read", "bytes_written", "seconds").sum(),
-    )
-    kept = sums.sort("seconds", "pattern", descending=[True, False]).head(MOST_PATTERNS)
-    return [{"job": digest, **row} for row in kept.rows(named=True)]
+    kept = sums.sort("seconds", *keys, descending=[True, False, False, False])
+    return [{"job": digest, **row} for row in kept.head(MOST_ROWS).rows(named=True)]

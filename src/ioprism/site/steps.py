@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ioprism.engine.processes import CRASHED, mapped
+from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import (
     AnalysisError,
     IoprismError,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ioprism.engine.base import Engine
     from ioprism.engine.cluster import Session
-    from ioprism.model.server_load import ServerLoads
+    from ioprism.model.machine import ServerLoads
     from ioprism.model.trace import Trace
     from ioprism.site.summary import Chosen, SiteTables
 
@@ -43,7 +43,7 @@ KNOWN = 0.9  # share of a job's time and servers for which counters must be know
 class SiteOptions:
     """How logs are taken in."""
 
-    cores_per_node: int = 1
+    cores_per_node: int | None = None  # to estimate nodes; None: as other logs of the store show
     key: bytes | None = field(default=None, repr=False)  # names are hashed with it
     processes: int | None = None  # None: all cores
 
@@ -103,7 +103,7 @@ def add_logs(
         work = partial(_described, options=chosen, named=named)
         todo = list(new.items())
         results = (
-            mapped(work, todo, crashed=_crashed, processes=chosen.processes)
+            map_in_processes(work, todo, crashed=_crashed, processes=chosen.processes)
             if cluster is None
             else (rows for part in _batched(todo) for rows in cluster.map(work, part))
         )
@@ -144,16 +144,26 @@ def _stamps(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
                 yield path, (status.st_size, status.st_mtime_ns)
 
 
-def chosen_tables(folder: Path, which: Chosen, *, servers: ServerLoads | None = None) -> SiteTables:
+def chosen_tables(
+    folder: Path,
+    which: Chosen,
+    *,
+    subject: str | None = None,
+    servers: ServerLoads | None = None,
+) -> SiteTables:
     """Open a store and keep the jobs asked for; with the file system's counters, `others_rate`.
 
-    That is the rate at which servers worked for others while a job ran.
+    That is the rate at which servers worked for others while a job ran. Only tables that the
+    subject needs are read; the others are empty.
     """
-    from ioprism.site.summary import SiteTables
+    from ioprism.site.columns import SITE_TABLES
+    from ioprism.site.summary import NEEDS, SiteTables, with_hours
 
     store = open_site(folder)
     names = ("jobs", "causes", "targets", "hosts", "files")
-    tables = SiteTables(*(store.table(name) for name in names)).chosen(which)
+    needed = {"jobs", *NEEDS.get(subject or "", names), *(("files",) if which.mount else ())}
+    read = (store.table(n) if n in needed else SITE_TABLES[n].empty() for n in names)
+    tables = with_hours(SiteTables(*read)).chosen(which)
     return tables if servers is None else replace(tables, jobs=_beside_others(tables.jobs, servers))
 
 
@@ -209,17 +219,18 @@ def _described(
     entry: tuple[str, Path], *, options: SiteOptions, named: frozenset[Path]
 ) -> Rows | str | None:
     """One log as rows, or why it cannot be read; None for what lies beside the logs."""
-    from ioprism.diagnosis.steps import diagnose
+    from ioprism.diagnosis.steps import diagnose_observed
     from ioprism.engine.local import LocalEngine
-    from ioprism.engine.memory import in_memory
+    from ioprism.engine.prepared import in_memory
     from ioprism.formats.registry import read_trace
     from ioprism.site.job_rows import JobFacts, job_rows
 
     digest, path = entry
     try:
         trace, engine = in_memory(read_trace(path)), LocalEngine()
-        verdict = diagnose(trace, engine=engine)
-        rows = job_rows(trace, verdict, engine, JobFacts(digest, path, options.cores_per_node))
+        verdict, observed = diagnose_observed(trace, engine=engine)
+        facts = JobFacts(digest, path, options.cores_per_node)
+        rows = job_rows(trace, verdict, observed, engine, facts)
         rows["jobs"][0].update(_period_columns(trace, engine))
     except UnknownFormatError as error:
         return _why(path, error) if path in named else None

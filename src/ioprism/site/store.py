@@ -1,14 +1,15 @@
 """Keep what is known of every job of a centre, as Parquet tables that other tools open too.
 
-A batch of jobs is one file in each table's folder, and the manifest says how many batches
-there are. Whatever is beyond them was interrupted, and is removed before anything else is added;
-what is missing of them is said. So a killed run loses at most the batch it worked on, nothing
-is ever counted twice, and no file can vanish unnoticed.
+A batch of jobs is one part: a file in each table's folder. The manifest lists the parts.
+Whatever it does not list was interrupted, and is removed before anything else is added; what is
+missing of them is reported. So a killed run loses at most the batch it worked on, nothing is ever
+counted twice, and no file can vanish unnoticed. Small parts are merged, so that a store of a
+million jobs has tens of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,9 +32,10 @@ from ioprism.text import printable
 
 MANIFEST = "ioprism-site.json"
 LOCK = ".lock"
-VERSION = 2
-MOST_BATCHES = 10**8 - 1  # names have eight digits
-UNCOUNTED = 1  # the version whose manifest does not count batches
+VERSION = 3
+MAX_PART = 10**8 - 1  # names have eight digits
+MERGED_PARTS = 32  # small parts from which they are merged
+SMALL_PART = 50_000  # jobs: a part that takes part in merging
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,16 @@ class SiteStore:
         Raises:
             BrokenTraceError: one of its files cannot be read.
         """
-        schema = SITE_TABLES[name]
-        batches = range(1, self._batches() + 1)
-        return pl.concat([schema.empty(), *(self._part(schema, number) for number in batches)])
+        parts = self._parts()
+        try:
+            return self._read(SITE_TABLES[name], parts)
+        except BrokenTraceError:
+            if (now := self._parts()) == parts:
+                raise
+            return self._read(SITE_TABLES[name], now)  # another process merged parts meanwhile
+
+    def _read(self, schema: Table, parts: Sequence[int]) -> pl.DataFrame:
+        return pl.concat([schema.empty(), *(self._part(schema, number) for number in parts)])
 
     def _part(self, schema: Table, number: int) -> pl.DataFrame:
         place = self._place(schema.name, number)
@@ -66,11 +75,32 @@ class SiteStore:
 
     def add(self, tables: Mapping[str, pl.DataFrame]) -> None:
         """Add a batch; whoever adds holds the lock."""
-        number = 1 + self._batches()
+        parts = self._parts()
+        self._write([*parts, self._next(parts)], tables)
+        small = self._small_parts()
+        if len(small) >= MERGED_PARTS:
+            self._merge(small)
+
+    def _write(self, parts: Sequence[int], tables: Mapping[str, pl.DataFrame]) -> None:
+        """Write the last one of these parts, and the manifest that lists them all."""
         for name, schema in SITE_TABLES.items():
-            with atomic_write(self._place(name, number), replace=True) as temporary:
+            with atomic_write(self._place(name, parts[-1]), replace=True) as temporary:
                 write_checked(schema.conform(tables[name]), temporary)
-        _write_manifest(self.folder, batches=number)
+        _write_manifest(self.folder, parts=parts)
+
+    def _merge(self, small: Sequence[int]) -> None:
+        """Make one part of several; the others keep their places."""
+        parts = self._parts()
+        tables = {name: self._read(schema, small) for name, schema in SITE_TABLES.items()}
+        self._write([*(n for n in parts if n not in small), self._next(parts)], tables)
+        self._remove_unlisted()
+
+    def _small_parts(self) -> list[int]:
+        places = ((number, self._place(SITE_JOBS.name, number)) for number in self._parts())
+        return [number for number, place in places if _height(place) < SMALL_PART]
+
+    def _next(self, parts: Sequence[int]) -> int:
+        return 1 + max(parts, default=0)
 
     @contextmanager
     def adding(self) -> Iterator[SiteStore]:
@@ -84,29 +114,37 @@ class SiteStore:
             "Hint: wait until it ends; logs given to both are added once."
         )
         with held_alone(self.folder / LOCK, otherwise=taken):
-            self._remove_interrupted()
+            self._remove_unlisted()
             yield self
 
     def _place(self, name: str, number: int) -> Path:
         return self.folder / name / f"{number:08d}.parquet"
 
-    def _batches(self) -> int:
-        """How many batches are whole; whatever is beyond them was interrupted."""
-        manifest = _manifest(self.folder)
-        if manifest["ioprism_site_store"] != UNCOUNTED:
-            batches = manifest.get("batches")
-            if not isinstance(batches, int) or not 0 <= batches <= MOST_BATCHES:
-                raise _broken(self.folder / MANIFEST, "it does not count its batches")
-            return batches
-        jobs = (self.folder / SITE_JOBS.name).glob("*.parquet")
-        return max((_number(path) for path in jobs), default=0)
+    def _parts(self) -> list[int]:
+        """The parts that are whole."""
+        parts = _manifest(self.folder).get("parts")
+        if not isinstance(parts, list) or not all(map(_is_part, parts)):
+            raise _broken(self.folder / MANIFEST, "it does not list its parts")
+        return parts
 
-    def _remove_interrupted(self) -> None:
-        whole = self._batches()
+    def _remove_unlisted(self) -> None:
+        whole = set(self._parts())
         for name in SITE_TABLES:
-            for part in (self.folder / name).glob("*.parquet"):
-                if _number(part) > whole:
-                    part.unlink()
+            for place in (self.folder / name).glob("*.parquet"):
+                if place.stem.isdecimal() and int(place.stem) not in whole:
+                    place.unlink()
+
+
+def _is_part(number: object) -> bool:
+    return isinstance(number, int) and 0 < number <= MAX_PART
+
+
+def _height(place: Path) -> int:
+    """Rows of a table; a damaged one counts as large, so that it is left as it is."""
+    try:
+        return int(pl.scan_parquet(place, glob=False).select(pl.len()).collect().item())
+    except (OSError, pl.exceptions.PolarsError):
+        return SMALL_PART
 
 
 def open_site(folder: Path) -> SiteStore:
@@ -131,25 +169,20 @@ def _manifest(folder: Path) -> dict[str, Any]:
     except ChangedContentError as error:
         raise _broken(folder / MANIFEST, str(error)) from error
     version = manifest.get("ioprism_site_store")
-    if version not in (UNCOUNTED, VERSION):
+    if version != VERSION:
         raise BrokenTraceError(
             f"this store has version {version}; this ioprism reads version {VERSION}.\n"
             "Hint: add the logs to a new store.",
             source=folder,
         )
-    if not sound and manifest != {"ioprism_site_store": UNCOUNTED}:
+    if not sound:
         raise _broken(folder / MANIFEST, "its content was changed")
     return manifest
 
 
-def _write_manifest(folder: Path, *, batches: int) -> None:
-    document = {"ioprism_site_store": VERSION, "batches": batches}
+def _write_manifest(folder: Path, *, parts: Sequence[int]) -> None:
+    document = {"ioprism_site_store": VERSION, "parts": list(parts)}
     atomic_write_text(folder / MANIFEST, checked_text(document), replace=True)
-
-
-def _number(part: Path) -> int:
-    """The number of a batch; 0 for a file that is none of ours."""
-    return int(part.stem) if part.stem.isdecimal() else 0
 
 
 def _broken(place: Path, why: str) -> BrokenTraceError:
@@ -173,7 +206,7 @@ def make_site(folder: Path) -> SiteStore:
         )
     for name in SITE_TABLES:
         (folder / name).mkdir(parents=True, exist_ok=True)
-    _write_manifest(folder, batches=0)
+    _write_manifest(folder, parts=[])
     return SiteStore(folder)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
 from ioprism.model.result import Result
 from ioprism.site.event import SiteEvent
-from ioprism.site.events import site_events
+from ioprism.site.events import KINDS, site_events
 from ioprism.units import format_counted
 
 PARTS = ("slow-target", "slow-node")  # causes whose culprit is a part of the machine
@@ -18,6 +18,10 @@ MOST_ADVICE = 10
 SHOWN = 200  # rows of a page's table
 STAGED_JOBS = 5  # inputs that so many jobs read are worth staging
 STAGED_BYTES = 2**30
+
+
+HOUR = 3600.0
+HOURS = ("node_hours", "io_stall_node_hours", "saving_node_hours")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,10 @@ class Chosen:
     until: float | None = None
     application: str | None = None
     user: str | None = None
+    mount: str | None = None  # of a file system that they use
 
     def of(self, jobs: pl.DataFrame) -> pl.DataFrame:
-        """Keep the jobs asked for."""
+        """Keep the jobs asked for, as far as the table of jobs says."""
         kept = jobs
         if self.since is not None:
             kept = kept.filter(pl.col("start") >= self.since)
@@ -48,12 +53,14 @@ class SiteTable(Result):
     subject: str
     rows: tuple[Mapping[str, Any], ...]
     events: tuple[SiteEvent, ...] = ()
+    note: str | None = None  # which node-hours are estimates
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism site SUBJECT --json` says."""
         return {
             self.subject: [dict(row) for row in self.rows],
             "events": [event.to_dict() for event in self.events],
+            "note": self.note,
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -68,40 +75,113 @@ class SiteTable(Result):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SiteTables:
-    """The tables of a store, cut down to the jobs asked for."""
+    """The tables of a store, cut down to the jobs asked for, with node-hours in one unit."""
 
     jobs: pl.DataFrame
     causes: pl.DataFrame
     targets: pl.DataFrame
     hosts: pl.DataFrame
     files: pl.DataFrame
+    # By which nodes are estimated where neither log nor `add` says.
+    ranks_per_node: float = field(default=1.0, kw_only=True)
 
     def chosen(self, which: Chosen) -> SiteTables:
         """Keep some jobs, and what belongs to them."""
-        jobs = which.of(self.jobs)
+        if which == Chosen():
+            return self
+        jobs, targets, files = which.of(self.jobs), self.targets, self.files
+        if which.mount is not None:
+            here = pl.col("file_system") == (which.mount.rstrip("/") or "/")
+            targets, files = targets.filter(here), files.filter(here)
+            jobs = jobs.join(files.select("job").unique(), on="job", how="semi")
         kept = jobs.select("job")
-        tables = (self.causes, self.targets, self.hosts, self.files)
-        return SiteTables(jobs, *(table.join(kept, on="job", how="semi") for table in tables))
+        others = (table.join(kept, on="job", how="semi") for table in
+                  (self.causes, targets, self.hosts, files))  # fmt: skip
+        return replace(SiteTables(jobs, *others), ranks_per_node=self.ranks_per_node)
 
-    def events(self) -> list[SiteEvent]:
+    def events(self, kinds: Collection[str] = KINDS) -> list[SiteEvent]:
         """Return what happened, with certainty."""
-        return site_events(self.jobs, self.causes, self.targets, self.hosts)
+        return site_events(self.jobs, self.causes, self.targets, self.hosts, kinds)
 
 
-def site_table(tables: SiteTables, subject: str, *, top: int | None = None) -> SiteTable:
-    """Answer for one subject, with the events that are about it."""
-    made = {
-        "jobs": _jobs,
+# The events that a table shows: those about its rows.
+EVENTS_OF: Mapping[str, Collection[str]] = {
+    "jobs": KINDS,
+    "applications": ("changed-application", "noisy-neighbour", "busy-servers"),
+    "targets": ("slow-target",),
+    "hosts": ("slow-node",),
+}
+# The tables of a store that a question needs beside `jobs`; all of them where it is not named.
+NEEDS: Mapping[str, Collection[str]] = {
+    "jobs": ("causes", "targets", "hosts"),
+    "applications": ("causes",),
+    "users": ("causes",),
+    "targets": ("causes", "targets"),
+    "hosts": ("causes", "hosts"),
+    "causes": ("causes",),
+    "periods": (),
+    "files": ("files",),
+}
+
+
+def with_hours(tables: SiteTables) -> SiteTables:
+    """Return the tables with node-hours: nodes as logs name them, or estimated from ranks.
+
+    An estimate is by the cores per node that `add` was told, else by the ranks per node of the
+    jobs whose logs name nodes, else one node per rank: whatever it is, all jobs have one unit.
+    """
+    named = tables.jobs.filter(pl.col("nodes") > 0)
+    usual = (named["ranks"] / named["nodes"]).median() if named.height else None
+    ranks_per_node = max(1.0, float(usual)) if isinstance(usual, float) else 1.0
+    each = pl.col("cores_per_node").fill_null(ranks_per_node)
+    estimate = (pl.col("ranks") / each).ceil().clip(lower_bound=1)
+    jobs = tables.jobs.with_columns(
+        nodes=pl.coalesce(pl.col("nodes").cast(pl.Float64), estimate).cast(pl.Int64),
+        nodes_estimated=pl.col("nodes").is_null(),
+    ).with_columns(
+        node_hours=pl.col("nodes") * pl.col("runtime") / HOUR,
+        io_stall_node_hours=pl.col("nodes") * pl.col("io_stall") / HOUR,
+        saving_node_hours=pl.col("nodes") * pl.col("saving") / HOUR,
+    )
+    causes = tables.causes.join(jobs.select("job", "nodes"), on="job", maintain_order="left")
+    hours = causes.with_columns(node_hours=pl.col("nodes") * pl.col("saving") / HOUR)
+    return replace(tables, jobs=jobs, causes=hours.drop("nodes"), ranks_per_node=ranks_per_node)
+
+
+def site_table(
+    tables: SiteTables, subject: str, *, top: int | None = None, by: str = "pattern"
+) -> SiteTable:
+    """Answer for one subject, with the events that are about it; `by` groups files."""
+    makers: dict[str, Callable[[SiteTables], list[dict[str, Any]]]] = {
+        "jobs": lambda t: _jobs(t, top),
         "applications": lambda t: _grouped(t, "application"),
         "users": lambda t: _grouped(t, "user"),
-        "targets": lambda t: _parts(t.targets, "target"),
+        "targets": lambda t: _parts(t.targets, "file_system", "target"),
         "hosts": lambda t: _parts(t.hosts, "host"),
         "causes": _causes,
         "periods": periodic_applications,
-    }[subject](tables)
-    about = {"targets": "slow-target", "hosts": "slow-node", "applications": "application"}
-    events = tuple(event for event in tables.events() if about.get(subject, "") in event.kind)
-    return SiteTable(subject, tuple(made[:top]), events)
+        "files": lambda t: _files(t, by, top),
+    }
+    made = makers[subject](tables)
+    events = tuple(tables.events(EVENTS_OF.get(subject, ())))
+    return SiteTable(subject, tuple(made[:top]), events, estimate_note(tables))
+
+
+def estimate_note(tables: SiteTables) -> str | None:
+    """Say which node-hours are estimates, and by what."""
+    estimated = int(tables.jobs["nodes_estimated"].sum())
+    if not estimated:
+        return None
+    told = tables.jobs.filter("nodes_estimated")["cores_per_node"].is_not_null().all()
+    by = (
+        "cores per node as given to `add`"
+        if told
+        else f"{tables.ranks_per_node:.3g} ranks per node"
+    )
+    return (
+        f"Nodes of {estimated:,} of {format_counted(tables.jobs.height, 'job')} are estimated "
+        f"({by}): their logs name none."
+    )
 
 
 def _savings(tables: SiteTables, key: str) -> dict[Any, dict[str, float]]:
@@ -116,34 +196,76 @@ def _savings(tables: SiteTables, key: str) -> dict[Any, dict[str, float]]:
     return savings
 
 
-def _jobs(tables: SiteTables) -> list[dict[str, Any]]:
-    savings = _savings(tables, "job")
-    ordered = tables.jobs.sort("saving_node_hours", "job", descending=[True, False])
-    return [{**row, "savings": savings.get(row["job"], {})} for row in ordered.rows(named=True)]
+def _jobs(tables: SiteTables, top: int | None) -> list[dict[str, Any]]:
+    order = {"descending": [True, False], "nulls_last": True}
+    ordered = tables.jobs.sort("saving_node_hours", "job", **order)  # type: ignore[arg-type]
+    shown = ordered if top is None else ordered.head(top)
+    causes = tables.causes.join(shown.select("job"), on="job", how="semi")
+    savings = _savings(replace(tables, causes=causes), "job")
+    return [{**row, "savings": savings.get(row["job"], {})} for row in shown.rows(named=True)]
+
+
+_NOT_JUDGED = (pl.col("status") == "cannot-judge").sum().cast(pl.Int64).alias("not_judged")
+_ESTIMATED = (  # share of the node-hours that rests on an estimate of nodes
+    pl.when(pl.col("node_hours").sum() > 0)
+    .then(pl.col("node_hours").filter("nodes_estimated").sum() / pl.col("node_hours").sum())
+    .otherwise(pl.col("nodes_estimated").any().cast(pl.Float64))
+    .alias("estimated_share")
+)
 
 
 def _grouped(tables: SiteTables, key: str) -> list[dict[str, Any]]:
     savings = _savings(tables, key)
     sums = tables.jobs.group_by(key).agg(
         pl.len().alias("jobs"),
-        pl.col("node_hours", "io_stall_node_hours", "saving_node_hours").sum(),
+        _NOT_JUDGED,
+        pl.col(HOURS).sum(),
+        _ESTIMATED,
         pl.col("bytes_read", "bytes_written").sum(),
-        pl.col("user").n_unique().alias("users"),
-        pl.col("application").n_unique().alias("applications"),
+        pl.col("user").drop_nulls().n_unique().alias("users"),
+        pl.col("application").drop_nulls().n_unique().alias("applications"),
     )
     rows = sums.sort("saving_node_hours", key, descending=[True, False]).rows(named=True)
     return [{**row, "savings": savings.get(row[key], {})} for row in rows]
 
 
-def _parts(parts: pl.DataFrame, key: str) -> list[dict[str, Any]]:
-    sums = parts.group_by(key).agg(
+def _parts(parts: pl.DataFrame, *keys: str) -> list[dict[str, Any]]:
+    """Targets or nodes, those with the slowest worst tenth of jobs first.
+
+    A rate relative to others of the same job is a ratio: the median job hides a part that is
+    50 times slower now and then, and a mean would let one fast job hide it.
+    """
+    sums = parts.group_by(keys).agg(
         pl.col("job").n_unique().alias("jobs"),
         pl.col("operations", "bytes", "seconds").sum(),
         pl.col("relative").median().alias("relative_rate"),
-        pl.col("relative").quantile(0.1).alias("relative_rate_worst_tenth"),
+        pl.col("relative").quantile(0.1, "lower").alias("relative_rate_worst_tenth"),
     )
     rate = pl.col("bytes") / pl.col("seconds")
-    return sums.with_columns(rate=rate).sort("relative_rate", key).rows(named=True)
+    ordered = sums.with_columns(rate=rate).sort(
+        "relative_rate_worst_tenth", "relative_rate", *keys, nulls_last=True
+    )
+    return ordered.rows(named=True)
+
+
+def _files(tables: SiteTables, by: str, top: int | None) -> list[dict[str, Any]]:
+    """Files, or kinds of files, over all jobs: those in which most time is spent first."""
+    key = "file" if by == "file" else "pattern"
+    rows = tables.files.filter(pl.col("file").is_not_null()) if by == "file" else tables.files
+    named = rows.join(tables.jobs.select("job", "application", "user"), on="job")
+    sums = named.group_by("file_system", key).agg(
+        pl.col("job").n_unique().alias("jobs"),
+        pl.col("application").drop_nulls().n_unique().alias("applications"),
+        pl.col("user").drop_nulls().n_unique().alias("users"),
+        pl.col("files").max().alias("files_per_job"),
+        pl.col("operations", "bytes_read", "bytes_written", "seconds").sum(),
+    )
+    moved = pl.col("bytes_read") + pl.col("bytes_written")
+    whole = sums.with_columns(
+        request_bytes=pl.when(pl.col("operations") > 0).then(moved / pl.col("operations")),
+        rate=pl.when(pl.col("seconds") > 0).then(moved / pl.col("seconds")),
+    ).sort("seconds", "file_system", key, descending=[True, False, False])
+    return (whole if top is None else whole.head(top)).rows(named=True)
 
 
 def _causes(tables: SiteTables) -> list[dict[str, Any]]:
@@ -152,8 +274,8 @@ def _causes(tables: SiteTables) -> list[dict[str, Any]]:
     )
     sums = named.group_by("code").agg(
         pl.col("job").n_unique().alias("jobs"),
-        pl.col("application").n_unique().alias("applications"),
-        pl.col("user").n_unique().alias("users"),
+        pl.col("application").drop_nulls().n_unique().alias("applications"),
+        pl.col("user").drop_nulls().n_unique().alias("users"),
         pl.col("node_hours").sum().alias("saving_node_hours"),
         pl.col("job_hours").sum().alias("node_hours"),
     )
@@ -264,10 +386,15 @@ class SiteStory(Result):
 
 def site_story(tables: SiteTables) -> SiteStory:
     """Answer everything at once."""
-    hours = ("node_hours", "io_stall_node_hours", "saving_node_hours")
     jobs = tables.jobs
-    totals: dict[str, Any] = {name: float(jobs[name].sum()) for name in hours}
-    totals |= {"jobs": jobs.height, "from": jobs["start"].min(), "to": jobs["start"].max()}
+    totals: dict[str, Any] = {name: float(jobs[name].sum()) for name in HOURS}
+    totals |= jobs.select(_NOT_JUDGED, _ESTIMATED).row(0, named=True)
+    totals |= {
+        "note": estimate_note(tables),
+        "jobs": jobs.height,
+        "from": jobs["start"].min(),
+        "to": jobs["start"].max(),
+    }
     totals |= periodic_hours(tables)
     totals |= {f"{key}s": jobs[key].drop_nulls().n_unique() for key in ("application", "user")}
     return SiteStory(
@@ -278,6 +405,6 @@ def site_story(tables: SiteTables) -> SiteStory:
         tuple(tables.events()),
         tuple(top_advice(tables)),
         tuple(repeated_inputs(tables)),
-        tuple(_jobs(tables)[:SHOWN]),
+        tuple(_jobs(tables, SHOWN)),
         tuple(periodic_applications(tables)[:SHOWN]),
     )

@@ -29,7 +29,7 @@ from ioprism.errors import OutputError
 from ioprism.text import address_of, printable
 
 NEW, OLD = ".new", ".old"
-LONGEST_NAME = 120  # bytes of a target's name that fit into the name of what is beside it
+LONGEST_NAME = 120  # bytes of a target's name that fit into the name of its temporary file
 FORGOTTEN = 86400.0  # seconds after which what another machine left beside a target is removed
 AT_FDCWD = -100
 EXCHANGE = 2  # renameat2: both names swap what they name, in one step
@@ -47,15 +47,15 @@ def atomic_write(target: Path, *, replace: bool = False, private: bool = False) 
     Args:
         target: the file to write.
         replace: whether a file of this name may be replaced.
-        private: whether nobody but its owner may read it.
+        private: whether only its owner may read it.
 
     Raises:
         OutputError: the target exists and is not to be replaced, or is not a plain file.
     """
     refuse_unless_file(target, replace=replace)
-    beside = _prepared(target)
+    beside = _prepare(target)
     try:
-        with _named(target):
+        with _naming_target(target):
             mode = _PRIVATE if private else _SHARED
             os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, mode))
         if replace and not private:
@@ -92,9 +92,9 @@ def atomic_folder(target: Path, *, marker: str, replace: bool = False) -> Iterat
         OutputError: the target exists and is not to be replaced, or ioprism did not make it.
     """
     refuse_unless_ours(target, marker=marker, replace=replace)
-    beside = _prepared(target)
+    beside = _prepare(target)
     try:
-        with _named(target):
+        with _naming_target(target):
             beside.mkdir()
         with _full_named(target):
             yield beside
@@ -116,7 +116,7 @@ def take_place(beside: Path, target: Path, *, marker: str, replace: bool = False
 
 
 @contextmanager
-def _named(target: Path) -> Iterator[None]:
+def _naming_target(target: Path) -> Iterator[None]:
     """Let errors name the file that was asked for, not the temporary one."""
     try:
         yield
@@ -143,7 +143,7 @@ def _full_named(target: Path) -> Iterator[None]:
 @contextmanager
 def scratch_file(target: Path) -> Iterator[Path]:
     """Yield a name beside `target` that nothing has; what has it at the end is removed."""
-    beside = _prepared(target)
+    beside = _prepare(target)
     try:
         yield beside
     finally:
@@ -217,11 +217,11 @@ def _refuse_existing(target: Path, *, replace: bool) -> None:
         )
 
 
-def _prepared(target: Path) -> Path:
+def _prepare(target: Path) -> Path:
     """Make the folder above, remove leftovers, and return the name to write under."""
     target.parent.mkdir(parents=True, exist_ok=True)
     stem = _stem(target)
-    for left in target.parent.glob(f"{_escaped(stem)}.*-*-*"):
+    for left in target.parent.glob(f"{_escape_pattern(stem)}.*-*-*"):
         _tidy(left, target)
     return target.with_name(f"{stem}.{_here()}-{os.getpid()}-{secrets.token_hex(4)}{NEW}")
 
@@ -234,7 +234,7 @@ def _stem(target: Path) -> str:
     return f".{name}"
 
 
-def _escaped(name: str) -> str:
+def _escape_pattern(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
@@ -274,13 +274,13 @@ def _is_abandoned(left: Path, host: str, process: str) -> bool:
 def _put_in_place(beside: Path, target: Path) -> None:
     if not target.exists():
         beside.rename(target)
-    elif _exchanged(beside, target):
+    elif _swap(beside, target):
         _remove(beside)
     else:
         _replaced_in_two_steps(beside, target)
 
 
-def _exchanged(one: Path, other: Path) -> bool:
+def _swap(one: Path, other: Path) -> bool:
     """Swap two names in one step; False where the file system cannot."""
     try:
         swap = ctypes.CDLL(None, use_errno=True).renameat2
@@ -334,7 +334,7 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
-# A link is not followed, and nothing is emptied: the name may be somebody else's file.
+# A link is not followed, and nothing is emptied: the name may be another user's file.
 LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -342,8 +342,8 @@ LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEX
 def held_alone(path: Path, *, otherwise: str) -> Iterator[None]:
     """Hold a lock while writing.
 
-    Only those who may write to the folder may open the file: whoever can open it, for reading
-    even, can hold the lock and keep the writers out.
+    Only those who may write to the folder may open the file: a process that can open it, even
+    for reading, can hold the lock and keep the writers out.
 
     Args:
         path: the file that stands for the lock, made if it is not there.

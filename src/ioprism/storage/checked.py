@@ -7,18 +7,33 @@ is part of the same file, and holds whatever version of a library reads it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
+import stat
 import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
 
-from ioprism.storage.plain_file import open_plain
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file for reading.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+    return open(handle, "rb")  # noqa: PTH123 - a handle, not a path
+
 
 KEY = "ioprism_digest"
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -60,11 +75,11 @@ def check(path: Path) -> None:
         ChangedContentError: it cannot be read, or is not what was written.
     """
     status = path.stat()
-    _checked(path, status.st_size, status.st_mtime_ns)
+    _check_once(path, status.st_size, status.st_mtime_ns)
 
 
 @lru_cache(maxsize=65536)
-def _checked(path: Path, size: int, changed: int) -> None:  # noqa: ARG001 - they tell versions apart
+def _check_once(path: Path, size: int, changed: int) -> None:  # noqa: ARG001 - they tell versions apart
     read_checked(path)
 
 
@@ -87,7 +102,7 @@ def _add(column: pl.Series, digest: hashlib.blake2b) -> None:
     else:
         texts = column.cast(pl.String).fill_null("")
         digest.update(texts.str.len_bytes().to_numpy().tobytes())
-        digest.update("".join(texts.to_list()).encode("utf-8", "surrogatepass"))
+        digest.update(texts.str.join("").item().encode() if len(texts) else b"")
 
 
 CHECKSUM = "checksum"  # of everything else in the document

@@ -27,7 +27,7 @@ class RecordedRun:
     left_running: int = 0  # processes that it started and that did not end with it
 
     @property
-    def ended(self) -> bool:
+    def succeeded(self) -> bool:
         """Whether it ended by itself, with success."""
         return self.exit_code == 0
 
@@ -110,7 +110,7 @@ def recorded_runs(source: Path) -> dict[Path, RecordedRun]:
     whole, part = read_recording(source), read_recording(source.parent)
     if whole is not None:
         runs = {whole.traces(run): run for run in whole.runs if whole.traces(run).is_dir()}
-        return {path: run for path, run in runs.items() if run.ended} or runs
+        return {path: run for path, run in runs.items() if run.succeeded} or runs
     if part is not None:
         return {path: run for run in part.runs if (path := part.traces(run)) == source}
     return {}

@@ -1,8 +1,8 @@
 """Write a store with many processes, and resume after an interruption.
 
-Each partition becomes files of its own in a folder beside the target, and a note says when it
+Each partition becomes separate files in a folder beside the target, and a note records when it
 is done. When all are, the manifest is written and the folder takes its name. The same command,
-given again after an interruption, writes what is not there yet.
+run again after an interruption, writes what is missing.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ import polars as pl
 from isal import isal_zlib
 
 from ioprism.errors import BrokenTraceError, TraceError
+from ioprism.model.layers import MOST_RANKS
 from ioprism.model.schema import EVENTS, FILES, PROCESSES, Table
-from ioprism.model.sizes import MOST_RANKS
 from ioprism.model.trace import (
     Completeness,
     Job,
@@ -25,7 +25,7 @@ from ioprism.model.trace import (
     Warn,
 )
 from ioprism.storage.atomic import atomic_folder
-from ioprism.storage.plain_file import open_plain
+from ioprism.storage.checked import open_plain
 from ioprism.storage.remote import at_hand, is_file
 from ioprism.text import address_of
 
@@ -34,7 +34,7 @@ MANIFEST = "ioprism-trace.json"
 EVENTS_PER_FILE = 1_000_000  # a partition each: a quarter of a gigabyte while it is sorted
 EVENTS_PER_ROW_GROUP = 262_144
 MANIFEST_BYTES = 64 * 2**20
-WINDOW = 2**20  # bytes read at once
+WINDOW = 2**20  # bytes of one read
 LATEST = 1e11  # seconds since 1970, beyond any clock
 
 

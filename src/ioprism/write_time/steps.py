@@ -26,7 +26,7 @@ from ioprism.reports.figures.catalogue import (
 )
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import printable
-from ioprism.views.time.write_intervals import write_intervals
+from ioprism.views.time.intervals import write_intervals
 from ioprism.write_time.estimate import Estimate, PhaseEstimate, compare_phases, estimate_write
 from ioprism.write_time.evaluation import Evaluation, evaluate_samples
 from ioprism.write_time.launchers import find_launcher

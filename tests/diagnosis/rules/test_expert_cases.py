@@ -15,8 +15,8 @@ from ioprism import FILES, Finding, Insights, Job, Severity, Trace
 from ioprism.diagnosis.evidence import Evidence, by_stripes, without_pipes
 from ioprism.diagnosis.rank_balance import slowest_rank
 from ioprism.diagnosis.rules.registry import RuleAnswers, judge
-from ioprism.model.finding import SERIOUS
 from ioprism.model.usage import Striping
+from ioprism.model.verdict import SERIOUS
 from tests.call_tables import calls, trace_of
 from tests.conftest import TEST_DATA
 from tests.diagnosis.rules.jobs import MIB, Entry, evidence, layer_phases, moves, phase, usage

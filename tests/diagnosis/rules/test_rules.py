@@ -10,7 +10,7 @@ import pytest
 from ioprism import Finding, Severity
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.rules.registry import RULES, judge
-from ioprism.model.server_load import BackgroundLoad
+from ioprism.model.machine import BackgroundLoad
 from ioprism.model.usage import RankLoad, Striping
 from tests.diagnosis.rules.jobs import MIB, Entry, evidence, layer_phases, moves, phase, usage
 

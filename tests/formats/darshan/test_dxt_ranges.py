@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from benchmarks.synthetic import checkpointing_job, synthesise
 from benchmarks.synthetic.darshan_writer import write_trace
 from ioprism import read
-from ioprism.formats.darshan import dxt_ranges
+from ioprism.formats.darshan import dxt
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_ranges_hold_what_the_whole_holds(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read(log)
-    monkeypatch.setattr(dxt_ranges, "COMPRESSED", 2000)
+    monkeypatch.setattr(dxt, "COMPRESSED", 2000)
     cut = read(log)
 
     assert len(whole.partitions) == 2  # POSIX and MPI-IO
@@ -36,7 +36,7 @@ def test_ranges_hold_what_the_whole_holds(log: Path, monkeypatch: pytest.MonkeyP
 def test_what_is_lost_in_one_range_is_not_lost_in_others(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dxt_ranges, "COMPRESSED", 2000)
+    monkeypatch.setattr(dxt, "COMPRESSED", 2000)
     second = read(log).partitions[1].partition  # type: ignore[attr-defined]
     data = bytearray(log.read_bytes())
     middle = second.region.offset + second.region.length // 2

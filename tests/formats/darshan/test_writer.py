@@ -16,9 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.synthetic.darshan_writer import VERSIONS, Compression, Version, write_log
-from ioprism import Job, Mount, OutputError, Trace, UsageError, read
-from ioprism.formats.darshan.content import (
+from benchmarks.synthetic.darshan_records import (
     Counters,
     Dxt,
     DxtRecord,
@@ -31,6 +29,8 @@ from ioprism.formats.darshan.content import (
     Module,
     Segments,
 )
+from benchmarks.synthetic.darshan_writer import VERSIONS, Compression, Version, write_log
+from ioprism import Job, Mount, OutputError, Trace, UsageError, read
 from ioprism.formats.darshan.log import ByteOrder, read_log
 from ioprism.formats.darshan.records import FIXED, MODULES, PADDING
 

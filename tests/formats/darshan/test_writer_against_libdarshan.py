@@ -11,9 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.synthetic.darshan_writer import VERSIONS, Compression, Version, write_log
-from ioprism import read
-from ioprism.formats.darshan.content import (
+from benchmarks.synthetic.darshan_records import (
     Counters,
     Dxt,
     DxtRecord,
@@ -25,6 +23,8 @@ from ioprism.formats.darshan.content import (
     LustreRecord,
     Segments,
 )
+from benchmarks.synthetic.darshan_writer import VERSIONS, Compression, Version, write_log
+from ioprism import read
 from ioprism.formats.darshan.log import ByteOrder, read_log
 from ioprism.formats.darshan.records import FIXED, LUSTRE_COMPONENT, PADDING
 from tests.formats.darshan.test_writer import JOB

@@ -1,4 +1,4 @@
-"""Templates read what the JSON parser reads, and leave to it whatever is not quite the same."""
+"""Templates read what the decoder reads, and leave to it whatever is not quite the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.formats.dftracer.calls import PLAIN, UNDEFINED, CallParser, Calls, Index
+from ioprism.formats.dftracer.calls import UNDEFINED, CallColumns, CallParser, FileIndex
+from ioprism.formats.dftracer.decode import NUMBERS, REQUIRED
 from ioprism.formats.dftracer.templates import PADDING
 from ioprism.formats.file_pointer import UNKNOWN
 
@@ -22,25 +23,25 @@ LINE = (
 MANY = 40
 
 
-def read(*pieces: bytes, templates: bool = True) -> tuple[CallParser, Calls]:
-    parser = CallParser(Index(FILES, {}), least=0)
-    parser._repeats = templates
-    return parser, parser.read(piece + b"\n" * PADDING for piece in pieces)
+def read(*pieces: bytes, templates: bool = True) -> tuple[CallParser, list[CallColumns]]:
+    parser = CallParser(FileIndex(FILES, {}), least=0 if templates else 2**63)
+    return parser, [parser.read(piece + b"\n" * PADDING) for piece in pieces]
 
 
-def rows(parser: CallParser, calls: Calls) -> list[tuple[object, ...]]:
+def rows(parser: CallParser, calls: CallColumns) -> list[tuple[object, ...]]:
     kinds = list(parser.kinds)
-    columns = [calls.file.tolist(), *(calls.numbers[key].tolist() for key in PLAIN)]
+    columns = [calls.file.tolist(), *(calls[key].tolist() for key in (*REQUIRED, *NUMBERS))]
     return [(kinds[kind], *row) for kind, *row in zip(calls.kind.tolist(), *columns, strict=True)]
 
 
-def assert_same(*pieces: bytes) -> tuple[CallParser, Calls]:
-    parser, found = read(*pieces)
-    plain, wanted = read(*pieces, templates=False)
-    assert rows(parser, found) == rows(plain, wanted)
-    for name in ("damaged", "sums", "undefined"):
-        assert getattr(found, name) == getattr(wanted, name)
-    return parser, found
+def assert_same(*pieces: bytes) -> tuple[CallParser, list[CallColumns]]:
+    parser, by_templates = read(*pieces)
+    plain, decoded = read(*pieces, templates=False)
+    for calls, wanted in zip(by_templates, decoded, strict=True):
+        assert rows(parser, calls) == rows(plain, wanted)
+        for name in ("damaged", "sums", "undefined"):
+            assert getattr(calls, name) == getattr(wanted, name)
+    return parser, by_templates
 
 
 whole = st.one_of(
@@ -75,7 +76,7 @@ def line_of(kind: dict[str, Any], number: int, said: tuple[Any, ...], thread: in
     st.integers(1, 20),
     st.randoms(use_true_random=False),
 )
-def test_templates_say_what_the_json_parser_says(
+def test_templates_say_what_the_decoder_says(
     kinds: list[dict[str, Any]], said: list[tuple[Any, ...]], threads: int, random: Any
 ) -> None:
     lines = [
@@ -89,9 +90,9 @@ def test_templates_say_what_the_json_parser_says(
 def test_numbers_of_any_length_are_read(ret: int) -> None:
     text = b"".join(LINE % (number, 10**15 + number, ret + number % 2) for number in range(MANY))
     if ret + 1 < 2**63:
-        parser, calls = assert_same(text)
+        parser, (calls,) = assert_same(text)
         assert parser._templates
-        assert calls.numbers["ret"].tolist() == [ret, ret + 1] * (MANY // 2)
+        assert calls["ret"].tolist() == [ret, ret + 1] * (MANY // 2)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +107,7 @@ def test_numbers_of_any_length_are_read(ret: int) -> None:
         (b'{"id"', b'[{"id"'), (b'"cat"', b'"cat" '), (b'"ts":', b'"ts":"'), (b",", b", "),
     ],
 )  # fmt: skip
-def test_a_line_that_is_not_quite_the_same_is_left_to_the_json_parser(
-    old: bytes, new: bytes
-) -> None:
+def test_a_line_that_is_not_quite_the_same_is_decoded_by_itself(old: bytes, new: bytes) -> None:
     lines = [LINE % (number, 10**15 + number, 5) for number in range(MANY)]
     assert old in lines[17]
     lines[17] = lines[17].replace(old, new, 1)
@@ -120,8 +119,8 @@ def test_a_line_that_is_not_quite_the_same_is_left_to_the_json_parser(
 def test_a_torn_line_is_damage_in_the_middle_and_at_the_end(cut: int) -> None:
     lines = [LINE % (number, 10**15 + number, 5) for number in range(MANY)]
     torn = lines[20][:-1][:-cut] + b"\n"
-    _, middle = assert_same(b"".join((*lines[:20], torn, *lines[20:])))
-    _, end = assert_same(b"".join((*lines, torn[:-1])))
+    _, (middle,) = assert_same(b"".join((*lines[:20], torn, *lines[20:])))
+    _, (end,) = assert_same(b"".join((*lines, torn[:-1])))
 
     assert [len(one.kind) for one in (middle, end)] == [MANY, MANY]
     assert middle.damaged == end.damaged == bool(torn.strip())
@@ -132,7 +131,7 @@ def test_brackets_commas_and_blank_lines_are_no_damage(form: str) -> None:
     end = {"[\n{0},\n]\n": ",\n", "\n{0}\r\n": "\r\n"}.get(form, "\n")
     lines = (LINE % (number, number, 5) for number in range(MANY))
     text = form.replace("{0}", end.join(line.decode().strip() for line in lines))
-    _, calls = assert_same(text.encode())
+    _, (calls,) = assert_same(text.encode())
 
     assert (len(calls.kind), calls.damaged) == (MANY, 0)
 
@@ -142,22 +141,23 @@ def test_calls_stay_in_the_order_of_the_file() -> None:
         (LINE % (number, number, 5)).replace(b"abcdef", b"beef!!" if number % 7 == 0 else b"abcdef")
         for number in range(3 * MANY)
     ]
-    parser, calls = assert_same(b"".join(lines[:MANY]), b"".join(lines[MANY:]))
+    parser, parts = assert_same(b"".join(lines[:MANY]), b"".join(lines[MANY:]))
+    times, files = (np.concatenate([part[key] for part in parts]) for key in ("ts", "fhash"))
 
-    assert calls.numbers["ts"].tolist() == list(range(3 * MANY))
-    assert set(calls.file.tolist()) == {3, UNDEFINED}
-    assert [len(parser._templates), calls.undefined] == [1, int(np.sum(calls.file == UNDEFINED))]
+    assert times.tolist() == list(range(3 * MANY))
+    assert set(files.tolist()) == {3, UNDEFINED}
+    assert len(parser._templates) == 1
+    assert sum(part.undefined for part in parts) == np.count_nonzero(files == UNDEFINED)
 
 
-def test_what_repeats_in_no_line_is_read_by_the_json_parser_alone() -> None:
+def test_lines_that_do_not_repeat_are_decoded() -> None:
     lines = [
         (LINE % (number, number, 5)).replace(b'"ab"', b'"x%x"' % number) for number in range(1500)
     ]
-    parser, calls = assert_same(b"".join(lines))
+    parser, (calls,) = assert_same(b"".join(lines))
 
     assert not parser._templates
-    assert not parser._repeats
-    assert (calls.numbers["count"] == UNKNOWN).all()
+    assert (calls["count"] == UNKNOWN).all()
 
 
 @pytest.mark.parametrize("damage", [b"", b"}"])
@@ -169,6 +169,6 @@ def test_definitions_of_names_are_no_calls_and_no_damage_unless_they_are_torn(
         b'"args":{"hhash":"ab","name":"/a file","value":"0123456789abcdef"}}%s\n' % damage
     )
     lines = [LINE % (number, number, 4096) for number in range(MANY)]
-    _, calls = assert_same(b"".join(lines) + named)
+    _, (calls,) = assert_same(b"".join(lines) + named)
 
     assert (len(calls.kind), calls.damaged) == (MANY, len(damage))

@@ -8,7 +8,7 @@ import pickle
 import sqlite3
 import time
 import zlib
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,14 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from ioprism import read
-from ioprism.formats.dftracer import checkpoints, ranges, reader
+from ioprism.formats.dftracer import checkpoints, lines, reader
 from ioprism.formats.dftracer.checkpoints import (
     index_of,
-    indexes_beside_files,
     inflated_from,
     make_index,
 )
-from ioprism.formats.surveys import surveyed_by
+from ioprism.formats.reading import Reading
+from ioprism.formats.registry import read_trace
 from tests.formats.dftracer.test_reader import many_calls
 
 pytest.importorskip("indexed_gzip")
@@ -36,8 +36,8 @@ def here(look: Any, items: Any) -> list[Any]:
 
 @pytest.fixture
 def single(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(ranges, "PLAIN", 200_000)
-    monkeypatch.setattr(ranges, "COMPRESSED", 10_000)
+    monkeypatch.setattr(lines, "PLAIN", 200_000)
+    monkeypatch.setattr(lines, "COMPRESSED", 10_000)
     monkeypatch.setattr(reader, "PARTITION", 200_000)
     monkeypatch.setattr(checkpoints, "SPACING", 100_000)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -68,8 +68,7 @@ def test_inflating_begins_at_every_checkpoint(single: Path) -> None:
 
 def test_workers_share_a_single_member(single: Path) -> None:
     whole = read(single)
-    with surveyed_by(here):
-        cut = read(single.parent)
+    cut = read_trace(single.parent, reading=Reading(workers=here))
 
     assert len(whole.partitions) == 1
     assert len(cut.partitions) >= 4
@@ -81,8 +80,7 @@ def test_workers_share_a_single_member(single: Path) -> None:
 
 
 def test_an_index_is_kept_beside_the_trace_only_where_that_is_asked_for(single: Path) -> None:
-    with surveyed_by(here), indexes_beside_files():
-        cut = read(single)
+    cut = read_trace(single, reading=Reading(workers=here, indexes_beside_files=True))
 
     assert len(cut.partitions) >= 4
     assert beside(single).is_file()
@@ -94,8 +92,7 @@ def test_a_link_beside_a_trace_is_not_written_through(single: Path, asked: bool)
     precious.write_text("mine")
     for name in (".a.pfw.gz.gzidx.part", "a.pfw.gz.gzidx"):
         single.with_name(name).symlink_to(precious)
-    with surveyed_by(here), indexes_beside_files() if asked else nullcontext():
-        read(single)
+    read_trace(single, reading=Reading(workers=here, indexes_beside_files=asked))
 
     assert precious.read_text() == "mine"
     assert beside(single).is_symlink()

@@ -10,15 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from ioprism import BrokenTraceError, Trace, characterise, read
-from ioprism.formats.dftracer import events, lines, ranges, reader, survey
+from ioprism.formats.dftracer import events, lines, reader, survey
 from ioprism.formats.dftracer.aggregated import Aggregate, Aggregates
-from ioprism.formats.dftracer.calls import Calls
+from ioprism.formats.dftracer.calls import CallColumns
 from ioprism.formats.dftracer.reader import DftracerReader
 from ioprism.units import format_counted
 from tests.conftest import ROOT
@@ -78,9 +77,9 @@ def test_two_million_events_add_up(shared_data: Path) -> None:
 def test_tasks_keep_their_order(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
     monkeypatch.setattr(events, "WORKERS", workers)
 
-    def task(number: int) -> list[Calls]:
+    def task(number: int) -> list[CallColumns]:
         time.sleep(0.01 * (7 - number))
-        return [Calls(np.zeros(number, np.intp), np.zeros(number, np.int64), {})]
+        return [CallColumns(number)]
 
     found = events.in_order(partial(task, number) for number in range(7))
     assert [len(one.kind) for one in found] == list(range(7))
@@ -331,8 +330,8 @@ def many_calls(count: int) -> bytes:
 
 @pytest.fixture
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranges, "PLAIN", 20_000)
-    monkeypatch.setattr(ranges, "COMPRESSED", 400)
+    monkeypatch.setattr(lines, "PLAIN", 20_000)
+    monkeypatch.setattr(lines, "COMPRESSED", 400)
     monkeypatch.setattr(reader, "PARTITION", 20_000)
     monkeypatch.setattr(survey, "SEGMENT", 10_000)
 
@@ -355,11 +354,11 @@ def test_a_large_file_is_read_in_parts_that_any_worker_may_read(tmp_path: Path, 
         for one in reversed(trace.partitions)
     ]
     anywhere = pl.concat(reversed(alone)).filter(pl.col("operation") == "read")["offset"]
-    ready = [one.prepared() for one in trace.partitions]  # type: ignore[attr-defined]
+    ready = [one.prepare() for one in trace.partitions]  # type: ignore[attr-defined]
     told = [
         batch.collect()
         for number, one in enumerate(ready)
-        for batch in one.continued([other.moves for other in ready[:number]], print)
+        for batch in one.continue_after([other.moves for other in ready[:number]], print)
     ]
     told_of = pl.concat(told).filter(pl.col("operation") == "read")["offset"]
 

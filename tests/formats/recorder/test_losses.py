@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from ioprism import Trace, read
-from ioprism.formats.recorder.back_references import read_records
-from ioprism.formats.recorder.signatures import read_signatures
+from ioprism.formats.recorder.signatures import read_records, read_signatures
 from tests.conftest import TEST_DATA
 from tests.formats.recorder.test_parquet_reader import part
 

@@ -15,16 +15,16 @@ import polars as pl
 import pytest
 
 from ioprism import BrokenTraceError, read
-from ioprism.formats.recorder.back_references import read_records
-from ioprism.formats.recorder.blobs import blobs, read_section
 from ioprism.formats.recorder.layout import (
     ALL_SIGNATURES,
     SIGNATURES,
-    Layout,
     Section,
+    TraceLayout,
+    blobs,
     read_layout,
+    read_section,
 )
-from ioprism.formats.recorder.signatures import Signature, read_signatures
+from ioprism.formats.recorder.signatures import Signature, read_records, read_signatures
 from ioprism.formats.recorder.streams import read_grammars, read_stream
 from tests.conftest import ROOT, SHARED_DATA
 
@@ -50,7 +50,7 @@ def fail(message: str) -> None:
     raise AssertionError(message)
 
 
-def decoded(layout: Layout, rank: int) -> list[Call]:
+def decoded(layout: TraceLayout, rank: int) -> list[Call]:
     if layout.generation == "A":
         data = read_section(Section(layout.folder / f"{rank}.itf"))
         records = sorted(read_records(data, layout.functions, fail), key=lambda r: r.start)
@@ -62,7 +62,7 @@ def decoded(layout: Layout, rank: int) -> list[Call]:
     return [(a, b, signatures[n].function, signatures[n].arguments) for n, a, b in rows]
 
 
-def signatures_of(layout: Layout, rank: int) -> Mapping[int, Signature]:
+def signatures_of(layout: TraceLayout, rank: int) -> Mapping[int, Signature]:
     section = layout.section(ALL_SIGNATURES) if layout.shared else layout.section(SIGNATURES, rank)
     data = read_section(section) if layout.generation == "B" else next(blobs(section))
     return read_signatures(data, layout.functions, wide=layout.wide_functions, warn=fail)

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioprism.formats.signals import messages
-from ioprism.formats.signals.flat_map import unpack_plain
 from ioprism.formats.signals.messages import (
     MalformedMessageError,
     Piece,
     parse_alike,
     parse_message,
+    unpack_plain,
 )
 
 PLAIN = {"ranks": 4, "b": [5e8, 5e8], "ts": [0.0, 0.01], "te": [2.0, 2.02]}

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from ioprism import read
 from ioprism.cli import main
-from ioprism.formats.tables import compressed
+from ioprism.formats import text as compressed
 
 HEAD = "start,end,operation,file,bytes,offset,rank\n"
 

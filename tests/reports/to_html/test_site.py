@@ -24,7 +24,8 @@ def advice(application: str, title: str, hours: float) -> dict[str, Any]:
 
 
 def story(*rows: dict[str, Any], events: tuple[SiteEvent, ...] = ()) -> SiteStory:
-    totals = {"jobs": 6, "applications": 3, "users": 1, "from": 0.0, "to": 30 * DAY,
+    totals = {"jobs": 6, "not_judged": 1, "note": None, "applications": 3, "users": 1,
+              "from": 0.0, "to": 30 * DAY,
               "node_hours": 200.0, "io_stall_node_hours": 9.0,
               "saving_node_hours": 5.0, "periodic_node_hours": 0.0}  # fmt: skip
     applications = tuple(
@@ -62,6 +63,10 @@ def test_applications_that_suffer_from_one_target_get_one_advice() -> None:
 
 def test_the_first_line_says_how_much_of_all_could_be_saved() -> None:
     assert data(story(), {})["line"] == "5 of 200 node-hours (2.5%) could be saved."
+
+
+def test_logs_that_cannot_be_judged_are_counted_on_the_page() -> None:
+    assert ["logs that cannot be judged", "1"] in data(story(), {})["facts"]
 
 
 def test_a_change_tells_only_what_differs() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from ioprism import EVENTS
-from ioprism.model.sizes import SIZE_BINS
+from ioprism.model.layers import SIZE_BINS
 from ioprism.views.calls.totals import RequestSizes, Totals, size_bin
 
 

@@ -11,8 +11,7 @@ from ioprism import LocalEngine, NoSuchTraceError
 from ioprism.bottleneck_search.rule_language.load import rules
 from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.steps import PreparedView, Source
-from ioprism.views.perspectives.main_view import MainView
-from ioprism.views.perspectives.stages import StageStore, stage_key
+from ioprism.views.perspectives.main_view import MainView, StageStore, stage_key
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"
@@ -67,7 +66,7 @@ def test_other_settings_have_other_keys(log: Path, change: dict[str, object]) ->
 
 def test_another_version_has_other_keys(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = stage_key([log], MainView(), format_name=None)
-    monkeypatch.setattr("ioprism.views.perspectives.stages.VERSION", 10**6)
+    monkeypatch.setattr("ioprism.views.perspectives.main_view.VERSION", 10**6)
 
     assert stage_key([log], MainView(), format_name=None) != before
 

@@ -12,7 +12,7 @@ from ioprism import EVENTS, FILES, PROCESSES, Job, LocalEngine, MemoryPartition,
 from ioprism.views.picture.packed import EXACT, RUNS, pack, tick_of
 from ioprism.views.picture.tiles import tiles_of
 from ioprism.views.picture.timeline import MARKS, Calls, Runs, Window, finished, timeline
-from tests.conftest import TEST_DATA
+from tests.conftest import SHARED_DATA, TEST_DATA
 
 DATA = TEST_DATA / "darshan"
 CALLS = 5000
@@ -134,7 +134,7 @@ def unpacked(planes: bytes, count: int, columns: dict[str, int]) -> dict[str, np
         values[:, :width] = raw.T
         whole = values.view("<i8").ravel()
         signed = whole.astype(np.uint32).astype(np.int32).astype(np.int64)
-        found[name] = signed if name in ("start", "rank", "file") else whole
+        found[name] = signed if name in ("rank", "file", "process") else whole
         at += width * count
     assert at == len(planes)
     return found
@@ -146,7 +146,7 @@ def test_packed_marks_are_what_went_in() -> None:
     found = unpacked(packed.planes, packed.count, EXACT)
     marks = shown.marks
 
-    start = packed.origin + np.cumsum(found["start"]).astype(np.uint32) * packed.tick
+    start = packed.origin + np.cumsum(found["start"]) * packed.tick
     assert start == pytest.approx(marks["start"].to_numpy(), abs=packed.tick)
     assert np.cumsum(found["rank"]).tolist() == marks["rank"].to_list()
     assert (np.cumsum(found["file"]) - 1).tolist() == marks["file"].to_list()
@@ -185,7 +185,46 @@ def test_runs_carry_their_sums() -> None:
 
 @pytest.mark.parametrize("span", [0.0, 1e-9, 0.5, 600.0, 1e7])
 def test_every_span_fits_into_the_ticks(span: float) -> None:
-    assert span / tick_of(span, 10) <= 2**31
+    assert span / tick_of(span, 10) <= 2**48
+
+
+def test_ten_hours_keep_nanoseconds_and_many_calls_microseconds() -> None:
+    assert tick_of(36_000.0, 10) == pytest.approx(1e-9)
+    assert tick_of(36_000.0, 1_000_000) == pytest.approx(1e-6)
+
+
+def test_functions_and_threads_are_packed_where_the_trace_has_them() -> None:
+    names = ["load", "step"] * (CALLS // 2)
+    threads = np.arange(CALLS) % 32
+    frame = events().with_columns(
+        function=pl.Series(names, dtype=pl.Categorical()),
+        process=pl.Series(threads, dtype=pl.UInt32),
+    )
+    shown = timeline(trace_of(frame, parts=3), LocalEngine())
+    packed = pack(shown)
+    columns = dict(packed.columns)
+    values = unpacked(packed.planes, packed.count, columns)
+
+    assert set(packed.functions) == {"load", "step"}
+    assert [packed.functions[code - 1] for code in values["function"]] == shown.marks[
+        "function"
+    ].to_list()
+    assert (np.cumsum(values["process"]) - 1).tolist() == shown.marks["process"].to_list()
+    assert "function" not in dict(pack(timeline(trace_of(events()), LocalEngine())).columns)
+
+
+@pytest.mark.corpus
+def test_counters_alone_become_spans_of_files() -> None:
+    trace = read(SHARED_DATA / "darshan" / "public" / "pydarshan" / "sample.darshan")
+    shown = timeline(trace, LocalEngine())
+    record = trace.counters["POSIX"].filter(pl.col("POSIX_WRITES") > 0)
+    writes = shown.marks.filter(layer="posix", operation="write")
+
+    assert (shown.source, shown.whole) == ("counters", False)
+    assert writes["start"].to_list() == record["POSIX_F_WRITE_START_TIMESTAMP"].to_list()
+    assert writes["end"].to_list() == record["POSIX_F_WRITE_END_TIMESTAMP"].to_list()
+    assert writes["bytes"].sum() == record["POSIX_BYTES_WRITTEN"].sum()
+    assert writes["calls"].sum() == record["POSIX_WRITES"].sum()
 
 
 def test_damaged_sizes_do_not_break_the_packing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.model.intervals import Cover
+from ioprism.model.arrays import Cover
 
 
 def cover(*pairs: tuple[float, float]) -> Cover:

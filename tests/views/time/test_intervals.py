@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioprism.model.intervals import unite
+from ioprism.model.arrays import unite
 from ioprism.model.schema import Layer
 from ioprism.views.time.intervals import BusyIntervals
 

@@ -10,7 +10,7 @@ import pytest
 
 from ioprism import EVENTS, PROCESSES, Job, Trace, file_table, read
 from ioprism.model.trace import Warn
-from ioprism.views.time.write_intervals import write_intervals
+from ioprism.views.time.intervals import write_intervals
 
 
 class Pieces:

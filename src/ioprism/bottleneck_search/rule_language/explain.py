@@ -8,13 +8,14 @@ from typing import Any
 
 import polars as pl
 
+from ioprism.bottleneck_search.alike import alike_groups, leaders
 from ioprism.bottleneck_search.cross_view import PREFIX
 from ioprism.bottleneck_search.find import Found
 from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks, Name, Reason
-from ioprism.bottleneck_search.rule_language.load import TEXT_FIELDS, ReasonRule, Rule
+from ioprism.bottleneck_search.rule_language.load import TEXT_FIELDS, Rule, Template
 from ioprism.text import printable
 from ioprism.units import format_seconds
-from ioprism.views.perspectives.fields import FIELDS
+from ioprism.views.perspectives.records import FIELDS
 
 # What needs no telling of a record that costs more than its peers.
 COMMONPLACE = ("large_transfers",)
@@ -56,14 +57,20 @@ def explain_bottlenecks(
     *,
     top: int | None = None,
     page: int = 1,
+    fold: bool = False,
     settings: Mapping[str, Any] | None = None,
 ) -> Bottlenecks:
-    """Judge all bottlenecks and word those of one page of every view."""
+    """Judge all bottlenecks and word those of one page of every view.
+
+    With `fold`, only the first of those that are alike counts and is worded.
+    """
     if bottlenecks.one_list:
         rules = [rule for rule in rules if rule.explains and rule.key not in COMMONPLACE]
     verdicts = apply_rules(bottlenecks.table, rules)
     table = bottlenecks.table.with_columns(verdicts.explained)
-    told = _page(table, top, page, per_view=not bottlenecks.one_list)
+    if not bottlenecks.one_list:
+        table = table.with_columns(leaders(table, verdicts.holds))
+    told = _page(table, top, page, per_view=not bottlenecks.one_list, fold=fold)
     by_view = dict(table.filter("explained").group_by("view").agg(pl.len()).iter_rows())
     return Bottlenecks(
         totals=bottlenecks.totals,
@@ -74,8 +81,11 @@ def explain_bottlenecks(
         bottlenecks=tuple(_bottlenecks(table, verdicts, told, rules)),
         found=table.height,
         unexplained=int((~verdicts.explained).sum()),
+        groups=() if bottlenecks.one_list else alike_groups(table, verdicts.holds),
         settings=settings or {},
-        table=table.select(*_front(table), pl.exclude("number", "^.*_code$", *_front(table))),
+        table=table.select(
+            *_front(table), pl.exclude("number", "leader", "members", "^.*_code$", *_front(table))
+        ),
     )
 
 
@@ -84,15 +94,30 @@ def _front(table: pl.DataFrame) -> list[str]:
     return ["id", "view", *records, "label", "severity", "at_stake", "job_share", "explained"]
 
 
-def _page(table: pl.DataFrame, top: int | None, page: int, *, per_view: bool) -> pl.Series:
+def _page(
+    table: pl.DataFrame, top: int | None, page: int, *, per_view: bool, fold: bool
+) -> pl.Series:
     """The rows to tell, of all or of every view one page: most seconds first."""
-    rows = table.select("view", "number").with_row_index("row")
+    rows = table.with_row_index("row")
+    if fold and per_view:
+        rows = rows.filter(pl.col("number") == pl.col("leader"))
     if top is None:
         return rows["row"]
     order = pl.col("number").rank("ordinal")
     place = order.over("view") if per_view else order
     first = (page - 1) * top
     return rows.filter(place.is_between(first + 1, first + top))["row"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """How a reason that holds is put into words."""
+
+    key: str  # the column that says whether it holds
+    rule: str
+    message: Template
+    columns: Mapping[str, str]  # by name of a value, where it is
+    evidence: tuple[str, ...]  # names of the values that are numbers
 
 
 def _bottlenecks(
@@ -106,31 +131,33 @@ def _bottlenecks(
         for name, value in rule.values.items()
     )
     values = numbers.to_dicts() if numbers.width else [{}] * told.height
+    wordings = tuple(_wordings(rules))
     for row, flags, extra in zip(
         told.iter_rows(named=True), holds.iter_rows(named=True), values, strict=True
     ):
-        yield _bottleneck(row, tuple(_reasons(row, flags, extra, rules)))
+        yield _bottleneck(row, tuple(_reasons({**row, **extra}, flags, wordings)))
+
+
+def _wordings(rules: Sequence[Rule]) -> Iterator[_Wording]:
+    for rule in rules:
+        for number, reason in enumerate(rule.reasons):
+            fields = sorted(rule.condition.fields | reason.condition.fields)
+            columns = {
+                name: _key(rule, name) if name in rule.values else name
+                for name in (*fields, *reason.message.names)
+            }
+            evidence = tuple(name for name in columns if name not in TEXT_FIELDS)
+            yield _Wording(_key(rule, number), rule.key, reason.message, columns, evidence)
 
 
 def _reasons(
-    row: Mapping[str, Any],
-    flags: Mapping[str, bool],
-    extra: Mapping[str, float],
-    rules: Sequence[Rule],
+    values: Mapping[str, Any], flags: Mapping[str, bool], wordings: Sequence[_Wording]
 ) -> Iterator[Reason]:
-    for rule in rules:
-        own = {name: extra[_key(rule, name)] for name in rule.values}
-        for number, reason in enumerate(rule.reasons):
-            if flags[_key(rule, number)]:
-                shown = {**row, **own}
-                yield Reason(rule.key, reason.message.fill(shown), _evidence(rule, reason, shown))
-
-
-def _evidence(rule: Rule, reason: ReasonRule, values: Mapping[str, Any]) -> dict[str, float]:
-    used = dict.fromkeys(
-        [*sorted(rule.condition.fields | reason.condition.fields), *reason.message.names]
-    )
-    return {name: values[name] for name in used if name not in TEXT_FIELDS}
+    for wording in wordings:
+        if flags[wording.key]:
+            shown = {name: values[column] for name, column in wording.columns.items()}
+            evidence = {name: shown[name] for name in wording.evidence}
+            yield Reason(wording.rule, wording.message.fill(shown), evidence)
 
 
 def _bottleneck(row: Mapping[str, Any], reasons: tuple[Reason, ...]) -> Bottleneck:
@@ -153,6 +180,7 @@ def _bottleneck(row: Mapping[str, Any], reasons: tuple[Reason, ...]) -> Bottlene
         excess_seconds=row.get("excess_seconds", row["excess_time"]),
         views=tuple((row.get("views") or row["view"].replace(".", "+")).split(", ")),
         peers=_peers(row),
+        members=tuple(row.get("members") or ()),
         title=sentence(row, reasons),
         fields={name: row[name] for name in FIELDS if name in row},
         reasons=reasons,
@@ -171,7 +199,7 @@ def _names(row: Mapping[str, Any], name: str, view: tuple[str, ...]) -> bool:
     return row.get(PREFIX + name) is not None or name == view[-1]
 
 
-PLURALS = {"process": "processes", "directory": "directories"}
+PLURALS = {"process": "processes", "directory": "directories", "time": "time buckets"}
 WHERE = ("application", "directory", "file", "process", "host", "target", "function", "layer")
 
 
@@ -209,7 +237,7 @@ def _record_names(row: Mapping[str, Any]) -> Iterator[str]:
 
 def _comparison(row: Mapping[str, Any]) -> str:
     time, excess = format_seconds(row["at_stake"]), format_seconds(row["excess_seconds"])
-    kind = row["lead"]
+    kind = "time bucket" if row["lead"] == "time" else row["lead"]
     if row["same_work"] and row["peers_seconds"]:
         times = row["slowest_process_time"] / row["peers_seconds"]
         return f"takes {times:.3g} times the median {kind} for the same calls, {excess} more"

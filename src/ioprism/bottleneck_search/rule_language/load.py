@@ -24,7 +24,7 @@ from ioprism.bottleneck_search.rule_language.expression import (
 from ioprism.errors import ExpressionError, MissingPackageError, RuleError
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
-from ioprism.views.perspectives.fields import FIELDS
+from ioprism.views.perspectives.records import FIELDS
 
 LONGEST = 1000  # characters
 TEXT_FIELDS = ("function",)  # fields that hold a name, not a number

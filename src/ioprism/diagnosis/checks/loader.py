@@ -15,7 +15,7 @@ from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import ALL_RANKS, READ, Flags, Floats
-from ioprism.model.intervals import unite
+from ioprism.model.arrays import unite
 from ioprism.model.verdict import Decision
 
 if TYPE_CHECKING:  # stages of a training run need a table library, which counters do without

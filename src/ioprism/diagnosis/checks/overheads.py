@@ -26,7 +26,7 @@ from ioprism.diagnosis.rows import (
     departures,
     medians_by,
 )
-from ioprism.model.intervals import Cover
+from ioprism.model.arrays import Cover
 from ioprism.model.verdict import Decision
 
 MANY_SYNCS = 50  # of a file by each rank, that are a habit rather than steps

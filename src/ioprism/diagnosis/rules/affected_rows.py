@@ -11,7 +11,7 @@ from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import KINDS, METADATA, Flags
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.diagnosis.verdict import Attribution
-from ioprism.model.finding import SERIOUS
+from ioprism.model.verdict import SERIOUS
 
 
 def assign_findings(

@@ -19,8 +19,8 @@ from ioprism.diagnosis.rules.rule import (
     file_details,
     share,
 )
-from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Moves, Usage
+from ioprism.model.verdict import Severity
 
 KINDS = "whether MPI-IO calls are collective: MPI-IO counters, or a trace with function names"
 CALLERS = "which ranks call POSIX in collective files, and their hosts: extended tracing"

@@ -25,8 +25,8 @@ from ioprism.diagnosis.rules.rule import (
     worst,
     worst_first,
 )
-from ioprism.model.finding import Severity
 from ioprism.model.usage import EVERYONE
+from ioprism.model.verdict import Severity
 
 NEEDS = "records of each rank in shared files: extended tracing, or Darshan without reduction"
 

@@ -17,8 +17,8 @@ from ioprism.diagnosis.rules.rule import (
     file_details,
     share,
 )
-from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE
+from ioprism.model.verdict import Severity
 
 NEXT_TO_NOTHING = 0.05  # of the bytes: what launchers and small tools move
 PARALLEL = ("mpiio", "pnetcdf", "dfs", "daos")  # HDF5 is when it uses MPI-IO

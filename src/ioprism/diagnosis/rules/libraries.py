@@ -17,8 +17,8 @@ from ioprism.diagnosis.rules.rule import (
     share,
     small_portions,
 )
-from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, Usage
+from ioprism.model.verdict import Severity
 
 
 def small_accesses(evidence: Evidence, *, layer: str, direction: str) -> Answer:

@@ -16,9 +16,9 @@ from ioprism.diagnosis.rules.rule import (
     worst,
     worst_first,
 )
-from ioprism.model.finding import Severity
 from ioprism.model.layers import HEIGHT, UPWARDS
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Usage
+from ioprism.model.verdict import Severity
 
 SEEK_SECONDS = 1.2e-6  # a seek moves a number on the node and asks no server; as measured
 MANY_SEEKS = 100  # of an entry, for its metadata time to tell what one takes at most

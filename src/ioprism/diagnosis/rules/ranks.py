@@ -27,7 +27,7 @@ from ioprism.diagnosis.rules.rule import (
     worst,
     worst_first,
 )
-from ioprism.model.finding import Severity, Subject
+from ioprism.model.verdict import Severity, Subject
 
 NEEDS = "what each rank did: Darshan with DXT_ENABLE_IO_TRACE=1, or heat maps"
 OTHER_LOGS = "the logs of the job's other ranks: give all of them together"

@@ -22,9 +22,8 @@ from ioprism.diagnosis.rules import (
     wording,
 )
 from ioprism.diagnosis.rules.rule import Hit, Rule, Unknown
-from ioprism.model.finding import Finding, Severity
 from ioprism.model.result import Result
-from ioprism.model.verdict import NotChecked
+from ioprism.model.verdict import Finding, NotChecked, Severity
 from ioprism.plugins import declared, load
 from ioprism.units import format_counted
 
@@ -114,7 +113,8 @@ class Insights(Result):
 
 def _judgement(verdict: Verdict) -> dict[str, Any]:
     whole = verdict.to_dict()
-    return {key: whole[key] for key in ("verdict", "io_stall", "causes", "possible", "ledger")}
+    keys = ("verdict", "io_stall", "causes", "possible", "ledger", "history")
+    return {key: whole[key] for key in keys if key in whole}
 
 
 Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]

@@ -19,8 +19,8 @@ from ioprism.diagnosis.rules.rule import (
     share,
     small_portions,
 )
-from ioprism.model.finding import Severity
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Usage
+from ioprism.model.verdict import Severity
 
 OFFSETS = "offsets of calls, or POSIX counters"
 USUAL_LOCK = 2**20  # bytes that a lock covers where the layout is not known

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ioprism.diagnosis.evidence import Evidence
-from ioprism.model.finding import Severity, Subject
 from ioprism.model.layers import OPERATIONS
 from ioprism.model.usage import DIRECTIONS, Counts, Moves, Seconds, Usage
+from ioprism.model.verdict import Severity, Subject
 
 WORST = 10  # files or ranks that a finding names; it may concern many more
 

@@ -6,7 +6,7 @@ from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.rules.rule import WHOLE_JOB, Answer, Hit, Rule, Unknown, share, worst
 from ioprism.diagnosis.target_balance import TargetUse, slow_target, target_use
-from ioprism.model.finding import Severity, Subject
+from ioprism.model.verdict import Severity, Subject
 
 LAYOUTS = "stripe layouts: a Lustre file system and Darshan's LUSTRE module"
 SERVERS = "counters of the file-system servers: `ioprism insights --servers STORE`"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.rules.rule import SLOWEST_RANKS, WHOLE_JOB, Answer, Hit, Rule, Unknown, share
-from ioprism.model.finding import Severity, Subject
+from ioprism.model.verdict import Severity, Subject
 
 if TYPE_CHECKING:  # a small log is judged without it
     from ioprism.phase_detection.find import LayerPhases, Phase

@@ -11,8 +11,8 @@ from typing import Any
 
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.rules.circumstances import circumstances, log_values
-from ioprism.model.finding import Recommendation
 from ioprism.model.quantities import quantity
+from ioprism.model.verdict import Recommendation
 
 FOLDER = Path(__file__).parent / "advice"
 SNIPPETS = FOLDER / "snippets"

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ioprism.formats.call_rows import Row, plausible
-from ioprism.formats.calls import Call, classify
+from ioprism.formats.calls import Call, Row, classify, plausible
 from ioprism.formats.recorder.meaning import meaning
 from ioprism.formats.recorder.signatures import Signature
 from ioprism.model.layers import LAYERS
@@ -33,7 +32,7 @@ class Events:
     _open: dict[tuple[str, str], list[Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
-    def unfinished(self) -> int:
+    def unfinished_count(self) -> int:
         """How many events began and never ended."""
         return sum(map(len, self._open.values()))
 
@@ -52,7 +51,7 @@ class Events:
                 begun = stack.pop()
                 duration = _float(read.get("ts"), 0.0) - _float(begun.get("ts"), 0.0)
                 yield from self._call(
-                    begun, {**read, **begun, "args": _merged(begun, read)}, duration
+                    begun, {**read, **begun, "args": _merge_events(begun, read)}, duration
                 )
             else:
                 self.damaged += 1
@@ -119,7 +118,7 @@ def _arguments(read: Mapping[str, Any]) -> Mapping[str, Any]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def _merged(begun: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_events(begun: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
     return {**_arguments(begun), **_arguments(ended)}
 
 

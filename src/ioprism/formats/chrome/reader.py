@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,14 +15,87 @@ from typing import Any
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.call_rows import Row, RowPartition, Span, plausible
+from ioprism.formats.calls import Row, RowPartition, TraceSpan, plausible
 from ioprism.formats.chrome.meaning import Events
-from ioprism.formats.chrome.objects import Damage, header, objects
-from ioprism.formats.text import head
+from ioprism.formats.text import head, open_text
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, Trace, Warn
 from ioprism.units import format_counted
+
+CHUNK = 2**18  # bytes per read
+LONGEST_OBJECT = 16 * 2**20  # characters
+_BEGIN = re.compile(r'"traceEvents"\s*:\s*\[')
+_BETWEEN = re.compile(r"[\s,]*")
+_HEAD = 2**16  # bytes in which the array must begin
+
+
+@dataclass(slots=True)
+class Damage:
+    """What could not be read."""
+
+    cut: bool = False  # the text ends inside the array
+    objects: int = 0  # items of the array that are not objects
+
+
+def header(path: Path) -> dict[str, Any]:
+    """Return what stands before the array, as far as it is JSON; empty if nothing does."""
+    text = head(path, _HEAD)
+    match = _BEGIN.search(text)
+    if match is None or not text.lstrip().startswith("{"):
+        return {}
+    try:
+        read = json.loads(text[: match.start()].rstrip().rstrip(",") + "}")
+    except (ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def objects(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
+    """Yield the objects of the array of trace events."""
+    decoder = json.JSONDecoder()
+    decode = getincrementaldecoder("utf-8")("replace").decode  # chunks may end inside a character
+    with open_text(path) as file:
+        text, at, more = _array(decode(file.read(_HEAD)))
+        while True:
+            at = _skip_blanks(text, at)
+            if text.startswith("]", at):
+                return
+            try:
+                read, stop = decoder.raw_decode(text, at)
+                # A number at the end of the text may go on in the next chunk.
+                whole = stop < len(text) or isinstance(read, dict)
+            except (ValueError, RecursionError) as error:
+                whole, read, stop = False, error, at
+            if whole:
+                at = stop
+                if isinstance(read, dict):
+                    yield read
+                else:
+                    damage.objects += 1
+                continue
+            chunk = file.read(CHUNK) if more else b""
+            if not chunk or len(text) - at > LONGEST_OBJECT or isinstance(read, RecursionError):
+                damage.cut = True
+                return
+            text, at = text[at:] + decode(chunk), 0
+
+
+def _array(text: str) -> tuple[str, int, bool]:
+    """Where the array's first object may stand."""
+    match = _BEGIN.search(text)
+    if match is not None:
+        return text, match.end(), True
+    stripped = text.lstrip()
+    if stripped.startswith("["):
+        return text, text.index("[") + 1, True
+    return "", 0, False
+
+
+def _skip_blanks(text: str, at: int) -> int:
+    match = _BETWEEN.match(text, at)
+    return at if match is None else match.end()
+
 
 HEAD = 4096
 OURS = "ioprism"  # key of `otherData` under which ioprism keeps what events cannot say
@@ -49,7 +123,7 @@ class ChromeReader:
     def read(self, source: Path) -> Trace:
         """Go through the events once to learn files and processes."""
         own = _own(source)
-        span, events = Span(), Events(own=bool(own))
+        span, events = TraceSpan(), Events(own=bool(own))
         for read in objects(source, Damage()):
             for row in events.rows(read):
                 span.see(row)
@@ -94,12 +168,12 @@ class ChromeFile:
             yield from events.rows(read)
         name = self.path.name
         if damage.cut:
-            warn(f"{name}: the JSON is cut short or damaged; the events behind it are missing")
+            warn(f"{name}: the JSON is cut short or damaged; the events after that are missing")
         if damage.objects + events.damaged:
             damaged = format_counted(damage.objects + events.damaged, "damaged event")
             warn(f"{name}: {damaged} left out")
-        if events.unfinished:
-            warn(f"{name}: {format_counted(events.unfinished, 'unfinished event')} left out")
+        if events.unfinished_count:
+            warn(f"{name}: {format_counted(events.unfinished_count, 'unfinished event')} left out")
 
 
 def _own(source: Path) -> Mapping[str, Any]:

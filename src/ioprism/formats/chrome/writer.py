@@ -32,11 +32,11 @@ def write_chrome(
     """Write `.json`, or `.json.gz`, which Perfetto opens as well."""
     with atomic_write(path, replace=replace) as temporary:
         packed = path.name.lower().endswith(".gz")
-        with _opened(temporary, packed=packed) as file:
+        with _open_output(temporary, packed=packed) as file:
             _write(trace, file, progress)
 
 
-def _opened(path: Path, *, packed: bool) -> BinaryIO:
+def _open_output(path: Path, *, packed: bool) -> BinaryIO:
     if not packed:
         return path.open("wb")
     file = igzip.open(path, "wb", compresslevel=1)  # type: ignore[no-untyped-call]
@@ -122,7 +122,7 @@ def _events(table: pl.DataFrame, paths: pl.DataFrame) -> pl.Series:
     function = functions.replace_strict(escaped, default=None, return_dtype=pl.String)
     line = pl.concat_str(
         pl.lit('{"ph":"X","pid":'),
-        pl.col("rank").fill_null(0),  # a viewer needs a track, also for calls of nobody known
+        pl.col("rank").fill_null(0),  # a viewer needs a track, also for calls of unknown processes
         pl.lit(',"tid":'),
         pl.col("process").fill_null(0),
         pl.lit(',"ts":'),

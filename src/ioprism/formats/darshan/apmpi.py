@@ -6,12 +6,12 @@ times, synchronisation times, totals, name of the node}, in words of 8 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-import polars as pl
+import numpy.typing as npt
 
-from ioprism.formats.darshan.log import Log, Region, at_most
+from ioprism.formats.darshan.log import Log, Region, whole
 from ioprism.model.trace import Warn
 from ioprism.units import format_counted
 
@@ -65,38 +65,24 @@ TIMES = (
     "MPI_TOTAL_COMM_TIME",
     "MPI_TOTAL_COMM_SYNC_TIME",
 )
-COLUMNS = {"rank": pl.Int32, "host": pl.String, **dict.fromkeys(COUNTERS, pl.Int64),
-           **dict.fromkeys(TIMES, pl.Float64)}  # fmt: skip
 
 
-def read_apmpi(log: Log, region: Region, *, ranks: int, warn: Warn) -> pl.DataFrame:
-    """Return one row per rank; times that are not numbers are null."""
+def decode_apmpi(log: Log, region: Region, *, ranks: int, warn: Warn) -> npt.NDArray[Any]:
+    """Return one record per rank with the fields rank, counters, times and host."""
+    order = log.byte_order
+    layout = np.dtype(
+        [("id", f"{order}u8"), ("rank", f"{order}i8"), ("counters", f"{order}i8", len(COUNTERS)),
+         ("times", f"{order}f8", len(TIMES)), ("host", f"S{NODE_BYTES}")]
+    )  # fmt: skip
     if region.version != VERSION:
         warn(f"{log.path.name}: APMPI has the unknown version {region.version} and is not read")
-        return pl.DataFrame(schema=COLUMNS)
-    data = b"".join(at_most(MODULE_BYTES, log, region, warn))[HEADER_BYTES:]
-    layout = np.dtype(
-        [("id", f"{log.byte_order}u8"), ("rank", f"{log.byte_order}i8"),
-         ("counters", f"{log.byte_order}i8", len(COUNTERS)),
-         ("times", f"{log.byte_order}f8", len(TIMES)), ("host", f"S{NODE_BYTES}")]
-    )  # fmt: skip
+        return np.empty(0, layout)
+    data = whole(log, region, warn, limit=MODULE_BYTES)[HEADER_BYTES:]
     if len(data) % layout.itemsize:
         warn(f"{log.path.name}: the last APMPI record is cut off")
     records = np.frombuffer(data, layout, len(data) // layout.itemsize)
-    sound = records[(records["rank"] >= 0) & (records["rank"] < ranks)]
-    if len(sound) < len(records):
-        damaged = format_counted(len(records) - len(sound), "damaged APMPI record")
+    possible = records[(records["rank"] >= 0) & (records["rank"] < ranks)]
+    if len(possible) < len(records):
+        damaged = format_counted(len(records) - len(possible), "damaged APMPI record")
         warn(f"{log.path.name}: {damaged} left out")
-    table = pl.DataFrame(dict(_columns(sound)), schema=COLUMNS)
-    times = pl.col(pl.Float64)
-    return table.with_columns(pl.when(times.is_finite() & (times >= 0)).then(times).name.keep())
-
-
-def _columns(records: np.ndarray[tuple[int], np.dtype[np.void]]) -> Iterator[tuple[str, pl.Series]]:
-    yield "rank", pl.Series(records["rank"].astype(np.int32))
-    hosts = [host.decode("utf-8", "backslashreplace") or None for host in records["host"]]
-    yield "host", pl.Series(hosts, dtype=pl.String)
-    for kind, names in (("counters", COUNTERS), ("times", TIMES)):
-        values = records[kind].astype(records[kind].dtype.newbyteorder("="))
-        for place, name in enumerate(names):
-            yield name, pl.Series(values[:, place])
+    return possible

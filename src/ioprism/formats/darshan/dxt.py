@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import mmap
+import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from isal import isal_zlib
 
-from ioprism.formats.darshan.counters import FileCodes
+from ioprism.formats.darshan.decode import FileCodes
 from ioprism.formats.darshan.log import Log, Region, pieces
 from ioprism.formats.darshan.records import (
     DXT_HEADER_WORDS,
@@ -20,17 +24,23 @@ from ioprism.formats.darshan.records import (
     dxt_has_offsets,
     dxt_segment_words,
 )
+from ioprism.formats.darshan.tables import file_column
+from ioprism.formats.text import UNREADABLE
 from ioprism.model.schema import EVENTS, Layer, Operation
-from ioprism.model.trace import Warn
+from ioprism.model.trace import Completeness, Warn
+from ioprism.model.usage import NAMELESS
 from ioprism.units import format_counted
 
 HEADER_BYTES = DXT_HEADER_WORDS * 8
 MAX_SEGMENTS = 2**40
-# What is inflated at once stays in the processor's cache until it is sorted into columns.
+# A piece stays in the processor's cache from inflating until it is sorted into columns.
 PIECE = 128 * 1024
-# Columns of so many segments are smaller than 4 MiB: for larger ones NumPy asks for huge pages,
+# Columns of this many segments stay below 4 MiB: for larger ones NumPy asks for huge pages,
 # which virtual machines take three times as long to provide.
 BLOCK = 500_000
+COMPRESSED = 8 * 2**20  # bytes of a region that are worth a separate range
+PROBE = 4096  # compressed bytes that are sure to hold the head of a record
+STREAM_START = re.compile(rb"\x78[\x01\x5e\x9c\xda]")  # by level of compression
 _KINDS = ("write", "read")  # the order in which a record holds them
 
 
@@ -57,7 +67,7 @@ class _Cursor:
 
 
 def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[bytes, list[Run]]]:
-    """Yield pieces of inflated bytes and where the segments lie in them.
+    """Yield pieces of inflated bytes and where their segments are.
 
     A record of a rank that the job does not have ends the region: it is damaged.
     """
@@ -67,8 +77,8 @@ def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[
     rest = b""
     for piece in pieces(log, region, warn, size=PIECE):
         data = rest + piece if rest else piece
-        found, position, sound = _scan(data, header, size, cursor, ranks)
-        yield data, found
+        of_piece, position, sound = _scan(data, header, size, cursor, ranks)
+        yield data, of_piece
         if not sound:
             warn(
                 f"{log.path.name}: a {region.name} record is damaged; "
@@ -87,24 +97,24 @@ def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[
 def _scan(
     data: bytes, header: struct.Struct, size: int, cursor: _Cursor, ranks: int
 ) -> tuple[list[Run], int, bool]:
-    found = []
+    complete = []
     position, length = 0, len(data)
     while True:
         for kind in (0, 1):
             count = min(cursor.left[kind], (length - position) // size)
             if count:
-                found.append(
+                complete.append(
                     Run(cursor.identifier, cursor.rank, cursor.host, kind, position, count)
                 )
                 cursor.left[kind] -= count
                 position += count * size
             if cursor.left[kind]:
-                return found, position, True
+                return complete, position, True
         if length - position < HEADER_BYTES:
-            return found, position, True
+            return complete, position, True
         identifier, rank, _, host, writes, reads = header.unpack_from(data, position)
         if not (0 <= writes < MAX_SEGMENTS and 0 <= reads < MAX_SEGMENTS and -1 <= rank < ranks):
-            return found, position, False
+            return complete, position, False
         cursor.identifier, cursor.rank, cursor.host = identifier, rank, host
         cursor.left = [writes, reads]
         position += HEADER_BYTES
@@ -126,8 +136,8 @@ def blocks(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[Bloc
     """Yield all segments in blocks of about `BLOCK`."""
     words = dxt_segment_words(region.name, region.version)
     fields, held, filled = _columns(words, BLOCK), list[Run](), 0
-    for data, found in runs(log, region, ranks=ranks, warn=warn):
-        rows = _rows(data, found, words, log.byte_order)
+    for data, of_piece in runs(log, region, ranks=ranks, warn=warn):
+        rows = _rows(data, of_piece, words, log.byte_order)
         end = filled + len(rows)
         if end > len(fields[0]):
             if filled:
@@ -136,7 +146,7 @@ def blocks(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[Bloc
             filled, end = 0, len(rows)
         for number, column in enumerate(fields):
             column[filled:end] = rows[:, number]
-        held += found
+        held += of_piece
         filled = end
     if filled:
         yield Block([column[:filled] for column in fields], held)
@@ -146,9 +156,9 @@ def _columns(words: int, height: int) -> list[npt.NDArray[np.uint64]]:
     return [np.empty(height, np.uint64) for _ in range(words)]
 
 
-def _rows(data: bytes, found: list[Run], words: int, byte_order: str) -> npt.NDArray[np.uint64]:
+def _rows(data: bytes, of_piece: list[Run], words: int, byte_order: str) -> npt.NDArray[np.uint64]:
     raw = np.frombuffer(data, dtype=f"{byte_order}u8", count=len(data) // 8)
-    parts = [raw[run.at // 8 : run.at // 8 + words * run.count] for run in found]
+    parts = [raw[run.at // 8 : run.at // 8 + words * run.count] for run in of_piece]
     return np.concatenate([raw[:0], *parts]).reshape(-1, words)
 
 
@@ -201,7 +211,7 @@ class DxtPartition:
 
     def _files(self, block: Block) -> pl.Series:
         identifiers = np.array([run.identifier for run in block.runs], np.uint64)
-        files = self.codes.series("file", identifiers)
+        files = file_column("file", self.codes.rows(identifiers))
         if files.null_count():
             return files.gather(block.each(range(len(files)), np.uint32))
         return pl.Series(block.each(files.to_numpy(), np.uint32))
@@ -237,23 +247,28 @@ def _column(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
 def _sound(frame: pl.DataFrame) -> pl.DataFrame:
     """Leave out calls that end before they begin, never begin, or move less than nothing."""
     start, end, size = (frame[name].to_numpy() for name in ("start", "end", "bytes"))
-    # Comparing is false for what is not a number, too.
+    # Comparisons with NaN are false, too.
     if start.min() > -np.inf and end.max() < np.inf and size.min() >= 0 and (start <= end).all():
         return frame
     good = (start > -np.inf) & (start <= end) & (end < np.inf) & (size >= 0)
     return frame.filter(pl.Series(good))
 
 
-def scan_processes(log: Log, region: Region, *, ranks: int, warn: Warn) -> pl.DataFrame:
-    """Return the ranks, hosts and threads that a DXT module saw, without building events."""
-    seen = [_PROCESSES_SEEN.to_frame()]
+def survey_processes(
+    log: Log, region: Region, *, ranks: int
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Return the ranks, hosts and threads of a range, and its warnings; any worker can do it."""
+    completeness = Completeness()
+    warn = completeness.warn
+    tables = [_PROCESSES_SEEN.to_frame()]
     if dxt_segment_words(region.name, region.version) > 4:
-        seen += (_threads(block) for block in blocks(log, region, ranks=ranks, warn=warn))
+        tables += (_threads(block) for block in blocks(log, region, ranks=ranks, warn=warn))
     else:
-        found = runs(log, region, ranks=ranks, warn=warn)
-        hosts = {(run.rank, run.host) for _, piece in found for run in piece}
-        seen.append(_owners(list(hosts)).with_columns(tid=pl.lit(None, dtype=pl.UInt64)))
-    return pl.concat(seen).unique().sort("rank", "tid", nulls_last=False)
+        pieces_and_runs = runs(log, region, ranks=ranks, warn=warn)
+        hosts = {(run.rank, run.host) for _, of_piece in pieces_and_runs for run in of_piece}
+        tables.append(_owners(list(hosts)).with_columns(tid=pl.lit(None, dtype=pl.UInt64)))
+    table = pl.concat(tables).unique().sort("rank", "tid", nulls_last=False)
+    return table, completeness.warnings
 
 
 def _threads(block: Block) -> pl.DataFrame:
@@ -276,3 +291,56 @@ _PROCESSES_SEEN = pl.Schema({"rank": pl.Int32, "host": pl.String, "tid": pl.UInt
 
 def _host(name: bytes) -> str:
     return name.split(b"\0")[0].decode("utf-8", "backslashreplace")
+
+
+@dataclass(frozen=True, slots=True)
+class Cutter:
+    """Cuts the requests of a large log into ranges of whole records, without inflating them.
+
+    Every rank has written its own compressed stream, one after the other. Where one begins is not
+    recorded, so the two bytes with which a stream can begin are searched for, and accepted if what
+    they inflate to is the head of a record: of a rank and a file that the log knows.
+    """
+
+    log: Log
+    codes: FileCodes
+    ranks: int
+
+    def ranges(self, region: Region) -> list[Region]:
+        """Cut a region; a small one, or one that only one rank wrote, stays whole."""
+        if self.log.compression != "zlib" or region.length < 2 * COMPRESSED:
+            return [region]
+        path = self.log.path
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            stop = min(region.offset + region.length, len(data))
+            cuts = [region.offset, *self._cuts(data, region.offset, stop)]
+        cuts.append(region.offset + region.length)
+        return [replace(region, offset=a, length=b - a) for a, b in pairwise(cuts)]
+
+    def _cuts(self, data: mmap.mmap, begin: int, stop: int) -> Iterator[int]:
+        at = begin + COMPRESSED
+        while at < stop - COMPRESSED:
+            start = self._next_stream(data, at, stop)
+            if start is None:
+                return
+            yield start
+            at = start + COMPRESSED
+
+    def _next_stream(self, data: mmap.mmap, at: int, stop: int) -> int | None:
+        """Where the next stream begins."""
+        places = (match.start() for match in STREAM_START.finditer(data, at, stop))
+        return next((p for p in places if self._is_record(data[p : p + PROBE])), None)
+
+    def _is_record(self, packed: bytes) -> bool:
+        try:
+            head = isal_zlib.decompressobj().decompress(packed, HEADER_BYTES)
+        except UNREADABLE:
+            return False
+        if len(head) < HEADER_BYTES:
+            return False
+        identifier, rank, _, host, writes, reads = struct.unpack(
+            f"{self.log.byte_order}Qqq64sqq", head
+        )
+        known = NAMELESS not in self.codes.rows(np.array([identifier], np.uint64))
+        counts = 0 <= writes < MAX_SEGMENTS and 0 <= reads < MAX_SEGMENTS
+        return known and counts and 0 <= rank < self.ranks and host.rstrip(b"\0").isascii()

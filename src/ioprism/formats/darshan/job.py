@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ioprism.formats.budget import Budget
 from ioprism.formats.darshan.log import Log, whole
-from ioprism.model.sizes import MOST_RANKS
+from ioprism.model.layers import MOST_RANKS
 from ioprism.model.trace import Job, Mount, Warn
-
-if TYPE_CHECKING:  # the job's facts are read without it
-    import numpy as np
-    import numpy.typing as npt
 
 JOB_BYTES = 64 * 1024  # Darshan itself writes 4 KiB
 NAME_BYTES = 4 * 2**30
@@ -22,14 +16,6 @@ BYTES_OF_NAME = 300  # of memory for an entry: a number, a text, and their place
 NAMES = "the table of file names"
 METADATA = 1024
 LONGEST_RUN = 10 * 365 * 86400  # seconds; beyond it the times are damage
-
-
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Record identifiers and what they are called, in the order of the log."""
-
-    ids: npt.NDArray[np.uint64]
-    names: list[str]
 
 
 def read_job(log: Log, warn: Warn) -> Job:
@@ -89,15 +75,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "backslashreplace")
 
 
-def read_names(log: Log, warn: Warn) -> Names:
-    """Read the name table into arrays."""
-    import numpy as np
-
-    names = name_table(log, warn)
-    return Names(np.fromiter(names.keys(), np.uint64, len(names)), list(names.values()))
-
-
-def name_table(log: Log, warn: Warn) -> dict[int, str]:
+def read_names(log: Log, warn: Warn) -> dict[int, str]:
     """Read the names by identifier; a name that is cut off is dropped with a warning.
 
     Raises:

@@ -69,7 +69,7 @@ def read_log(path: Path) -> Log:
     """Read a log's header.
 
     Raises:
-        BrokenTraceError: this is no Darshan log, or its header is damaged.
+        BrokenTraceError: this is not a Darshan log, or its header is damaged.
     """
     with path.open("rb") as file:
         size = file.seek(0, 2)
@@ -100,7 +100,7 @@ def read_log(path: Path) -> Log:
             source=path,
         )
     names, modules = _maps(head, byte_order, version)
-    # Builds with a larger table of modules leave the rest of it empty: the job follows behind.
+    # Builds with a larger table of modules leave the rest of it empty: the job follows it.
     header_size += padding if modern else 0
     return Log(
         path,
@@ -163,12 +163,12 @@ def _maps(
 
 
 def _job_length(start: int, names: Region, modules: dict[str, Region], size: int) -> int:
-    """The job region runs up to the first region behind it."""
+    """The job region extends to the first region after it."""
     later = [r.offset for r in (names, *modules.values()) if r.length and r.offset > start]
     return max(0, min([*later, size]) - start)
 
 
-def uncovered(log: Log) -> int:
+def count_unexplained_bytes(log: Log) -> int:
     """Count the bytes of the file that no region claims, or that two do, or that are missing.
 
     A whole compressed log has none: its regions stand in a row up to the end of the file.
@@ -186,7 +186,7 @@ def uncovered(log: Log) -> int:
 def pieces(log: Log, region: Region, warn: Warn, *, size: int = PIECE) -> Iterator[bytes]:
     """Yield a region's inflated bytes in pieces of about `size` bytes.
 
-    What cannot be inflated ends the region, and `warn` hears of it.
+    What cannot be inflated ends the region, with a warning.
 
     Raises:
         OverBudgetError: there is more of it than a log of this size can hold.
@@ -322,7 +322,7 @@ def notes(log: Log) -> Iterator[str]:
     """Yield a warning for everything that is partial, unknown or cut off."""
     for region in log.modules.values():
         yield from _about(region, log.path.name)
-    if log.compression != "none" and (amount := uncovered(log)):
+    if log.compression != "none" and (amount := count_unexplained_bytes(log)):
         yield (
             f"{log.path.name}: the header and the file disagree about {amount} bytes; "
             "the log is cut short or damaged, and records may be missing"

@@ -1,4 +1,4 @@
-"""What the counters of each Darshan module mean: the one table that everybody reads them by."""
+"""What the counters of each Darshan module mean: the one table that all readers use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Module:
     stats: Names = ()
     syncs: Names = ()  # that force data to storage
     other_metadata: Names = ()
-    sizes: str | None = "SIZE_{}_AGG_"  # before the bin; None: there is no histogram
+    sizes: str | None = "SIZE_{}_AGG_"  # before the bin; None: without a histogram
     sizes_add_up: bool = False  # whether each call is in the histogram exactly once
     sequences: bool = False  # whether sequential and consecutive accesses are counted
     extras: Mapping[str, str] = field(default_factory=dict)
@@ -45,17 +45,19 @@ class Module:
 
     def bytes(self, direction: str) -> str:
         """The counter of the bytes moved."""
-        return self.named("BYTES_READ" if direction == "read" else "BYTES_WRITTEN")
+        return self.counter_name("BYTES_READ" if direction == "read" else "BYTES_WRITTEN")
 
     def seconds(self, operation: str) -> str:
         """The time of all reads, all writes, or all metadata calls."""
-        return self.named(f"F_{'META' if operation == 'metadata' else operation.upper()}_TIME")
+        return self.counter_name(
+            f"F_{'META' if operation == 'metadata' else operation.upper()}_TIME"
+        )
 
     def size_counter(self, direction: str, size_bin: str) -> str:
         """The counter of one bin of the histogram of sizes."""
-        return self.named(f"{(self.sizes or '').format(direction.upper())}{size_bin}")
+        return self.counter_name(f"{(self.sizes or '').format(direction.upper())}{size_bin}")
 
-    def named(self, counter: str) -> str:
+    def counter_name(self, counter: str) -> str:
         """A counter's whole name."""
         return f"{self.prefix}_{counter}"
 

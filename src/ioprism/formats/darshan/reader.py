@@ -1,25 +1,25 @@
-"""Turn a Darshan log into a trace."""
+"""Turn a Darshan log into a trace; what needs a table library is read when it is asked for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from ioprism.formats.darshan.apmpi import read_apmpi
-from ioprism.formats.darshan.counters import FileCodes, read_counters
-from ioprism.formats.darshan.dxt import DxtPartition, scan_processes
-from ioprism.formats.darshan.dxt_ranges import Cutter
-from ioprism.formats.darshan.job import Names, read_job, read_names
-from ioprism.formats.darshan.log import (
-    Log,
-    Region,
-    is_log,
-    notes,
-    read_log,
+from ioprism.formats.darshan.apmpi import decode_apmpi
+from ioprism.formats.darshan.decode import (
+    FileCodes,
+    HeatRecord,
+    ModuleRecords,
+    decode_heat_maps,
+    decode_lustre,
+    first_layouts,
+    read_records,
 )
+from ioprism.formats.darshan.job import read_job, read_names
+from ioprism.formats.darshan.log import Log, Region, is_log, notes, read_log
 from ioprism.formats.darshan.records import (
     DXT_VERSIONS,
     FIXED,
@@ -27,12 +27,14 @@ from ioprism.formats.darshan.records import (
     NOT_FILES,
     dxt_segment_words,
 )
-from ioprism.formats.darshan.variable_tables import layouts, read_heatmap, read_lustre
-from ioprism.formats.surveys import each
-from ioprism.model.files import file_table
-from ioprism.model.schema import FILES, PROCESSES, Kind, Layer
-from ioprism.model.sizes import MOST_RANKS
-from ioprism.model.trace import Completeness, Job, LazyTables, Trace
+from ioprism.formats.reading import Reading
+from ioprism.model.layers import MOST_RANKS
+from ioprism.model.trace import Completeness, FileSource, Job, LazyTables, Partition, Trace
+from ioprism.model.usage import FileFacts, HeatMap, Striping, is_data
+
+if TYPE_CHECKING:  # counters are judged without it
+    import numpy.typing as npt
+    import polars as pl
 
 DATASETS = ("H5D", "PNETCDF_VAR")
 
@@ -47,44 +49,161 @@ class DarshanReader:
          "targets", "collective", "layers"}
     )  # fmt: skip
 
+    def __init__(self, reading: Reading | None = None) -> None:
+        self.reading = reading or Reading()
+
     def recognises(self, source: Path) -> bool:
         """Whether the content starts like a Darshan log. Never raises."""
         return is_log(source)
 
     def read(self, source: Path) -> Trace:
-        """Read the job's facts and the names now, everything else when it is asked for."""
+        """Read the job's facts and the names now, everything else when it is asked for.
+
+        Raises:
+            BrokenTraceError: this is not a Darshan log, or its header is damaged.
+        """
         completeness = Completeness()
         log = read_log(source)
         job = read_job(log, completeness.warn)
-        return _Content(log, completeness, job, read_names(log, completeness.warn)).trace()
+        names = read_names(log, completeness.warn)
+        for note in notes(log):
+            completeness.warn(note)
+        return DarshanLog(log, completeness, job, names, self.reading).trace()
 
 
 @dataclass(frozen=True)
-class _Content:
-    """One log, and what its parts need to know of each other."""
+class DarshanLog:
+    """One log; its modules are read once, when they are first asked for."""
 
     log: Log
     completeness: Completeness
     job: Job
-    names: Names
+    names: Mapping[int, str]
+    reading: Reading = field(default_factory=Reading)
+    _records: dict[str, ModuleRecords] = field(default_factory=dict, repr=False)
 
     def trace(self) -> Trace:
-        for note in notes(self.log):
-            self.completeness.warn(note)
-        has_threads = any(dxt_segment_words(r.name, r.version) > 4 for r in self.dxt)
-        threads = self.processes.select("rank", "tid", "process") if has_threads else None
+        """Return the log as a trace."""
         return Trace(
             format=DarshanReader.name,
             paths=(self.log.path,),
             job=self.job,
-            partitions=tuple(
-                DxtPartition(self.log, r, self.codes, self.ranks, threads) for r in self.dxt_ranges
-            ),
-            counters=self.tables,
-            load_files=lambda: self.files,
+            partitions=self._partitions() if self.dxt else (),
+            counters=LogTables(self),
+            load_files=FileSource(lambda: self.files, lambda: self.file_facts),
             load_processes=lambda: self.processes,
             completeness=self.completeness,
         )
+
+    def region(self, module: str) -> Region | None:
+        """Where a module is; None where the log has no record of it."""
+        region = self.log.modules.get(module)
+        return region if region is not None and region.length else None
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks there can be at most."""
+        return self.job.ranks or MOST_RANKS
+
+    @cached_property
+    def codes(self) -> FileCodes:
+        """The rows of identifiers."""
+        return FileCodes.of(self.names, len(self.names))
+
+    def records(self, module: str) -> ModuleRecords:
+        """Return the records of a module with counters."""
+        if module not in self._records:
+            self._records[module] = read_records(
+                self.log, self.log.modules[module], self.codes,
+                ranks=self.ranks, warn=self.completeness.warn,
+            )  # fmt: skip
+        return self._records[module]
+
+    @cached_property
+    def lustre(self) -> list[dict[str, Any]]:
+        """The layout components of all files."""
+        region = self.region("LUSTRE")
+        return [] if region is None else [*decode_lustre(self.log, region, self.completeness.warn)]
+
+    @cached_property
+    def heat_records(self) -> list[HeatRecord]:
+        """When each rank moved how many bytes."""
+        region = self.region("HEATMAP")
+        if region is None:
+            return []
+        return [*decode_heat_maps(self.log, region, self.completeness.warn)]
+
+    @cached_property
+    def mpi_calls(self) -> npt.NDArray[Any]:
+        """How often each rank called MPI, and how long it was in it."""
+        region = self.log.modules["APMPI"]
+        return decode_apmpi(self.log, region, ranks=self.ranks, warn=self.completeness.warn)
+
+    @cached_property
+    def file_facts(self) -> FileFacts:
+        """Names, mounts and stripe layouts of the files."""
+        paths = {row: name for row, name in enumerate(self.names.values()) if name not in NOT_FILES}
+        layouts = first_layouts(self.lustre, self.codes)
+        targets = [component.get("system_targets", 0) for component in self.lustre]
+        return FileFacts(
+            paths,
+            frozenset(row for row, path in paths.items() if not is_data(path)),
+            self.job.mounts,
+            {
+                row: Striping(layout["stripe_size"], layout["targets"])
+                for row, layout in layouts.items()
+                if row in paths
+            },
+            max([0, *targets]) or None,
+        )
+
+    @cached_property
+    def files(self) -> pl.DataFrame:
+        """The names that belong to files, with mount points and stripe layouts."""
+        import polars as pl
+
+        from ioprism.formats.darshan.tables import with_datasets, with_layouts
+        from ioprism.model.files import file_table
+        from ioprism.model.schema import FILES
+
+        table = file_table(list(self.names.values()), self.job.mounts)
+        table = table.with_columns(id=pl.Series(list(self.names), dtype=pl.UInt64))
+        table = table.filter(~pl.col("path").is_in(NOT_FILES))
+        tables = LogTables(self)
+        table = with_datasets(table, [tables[name] for name in DATASETS if name in tables])
+        return FILES.conform(with_layouts(table, first_layouts(self.lustre, self.codes)))
+
+    @cached_property
+    def processes(self) -> pl.DataFrame:
+        """One row per rank, or per thread where DXT distinguishes threads."""
+        import polars as pl
+
+        from ioprism.model.schema import PROCESSES
+
+        ranks = pl.int_range(self.job.ranks or 0, dtype=pl.Int32, eager=True)
+        processes = pl.DataFrame({"rank": ranks})
+        if self.dxt:
+            processes = processes.join(self._callers(), on="rank", how="full", coalesce=True)
+            processes = processes.sort("rank", "tid")
+        program = (self.job.executable or "").split(" ")[0].rsplit("/", 1)[-1] or None
+        application = pl.lit(program, dtype=pl.String)
+        return PROCESSES.conform(
+            processes.with_row_index("process").with_columns(application=application)
+        )
+
+    def _callers(self) -> pl.DataFrame:
+        """The ranks, hosts and threads that DXT recorded."""
+        import polars as pl
+
+        from ioprism.formats.darshan.dxt import survey_processes
+
+        survey = partial(survey_processes, self.log, ranks=self.ranks)
+        surveys = self.reading.each(survey, self.dxt_ranges)
+        for _, messages in surveys:
+            for message in messages:
+                self.completeness.warn(message)
+        callers = pl.concat([table for table, _ in surveys])
+        return callers.unique(["rank", "tid"], keep="first", maintain_order=True)
 
     @property
     def dxt(self) -> list[Region]:
@@ -98,108 +217,68 @@ class _Content:
     @cached_property
     def dxt_ranges(self) -> list[Region]:
         """Those modules, large ones cut into ranges of whole records."""
+        from ioprism.formats.darshan.dxt import Cutter
+
         cutter = Cutter(self.log, self.codes, self.ranks)
         return [part for region in self.dxt for part in cutter.ranges(region)]
 
-    @property
-    def ranks(self) -> int:
-        """How many ranks there can be at most."""
-        return self.job.ranks or MOST_RANKS
+    def _partitions(self) -> tuple[Partition, ...]:
+        from ioprism.formats.darshan.dxt import DxtPartition
 
-    @cached_property
-    def codes(self) -> FileCodes:
-        return FileCodes.of(self.names.ids)
-
-    @cached_property
-    def tables(self) -> LazyTables:
-        """The modules that hold counters, read when asked for."""
-        readable = {*FIXED, "LUSTRE", "HEATMAP", "APMPI"}
-        return LazyTables(
-            {
-                name: partial(self._table, region)
-                for name, region in self.log.modules.items()
-                if name in readable and region.length
-            }
-        )
-
-    def _table(self, region: Region) -> pl.DataFrame:
-        warn = self.completeness.warn
-        if region.name == "LUSTRE":
-            return read_lustre(self.log, region, self.codes, warn)
-        if region.name == "HEATMAP":
-            return self._heatmap(region)
-        if region.name == "APMPI":
-            return read_apmpi(self.log, region, ranks=self.ranks, warn=warn)
-        return read_counters(self.log, region, self.codes, ranks=self.ranks, warn=warn)
-
-    def _heatmap(self, region: Region) -> pl.DataFrame:
-        """The heat maps with the interface they count, which their record's name says."""
-        table = read_heatmap(self.log, region, self.completeness.warn)
-        names = dict(zip(self.names.ids.tolist(), self.names.names, strict=True))
-        layers = [HEATMAP_LAYERS.get(names.get(i, "")) for i in table["id"].to_list()]
-        return table.drop("id").insert_column(0, pl.Series("layer", layers, dtype=Layer))
-
-    @cached_property
-    def files(self) -> pl.DataFrame:
-        """The names that belong to files, with mount points and stripe layouts."""
-        table = file_table(self.names.names, self.job.mounts)
-        table = table.with_columns(id=pl.Series(self.names.ids))
-        table = self._with_datasets(table.filter(~pl.col("path").is_in(NOT_FILES)))
-        if "LUSTRE" in self.tables:
-            table = table.drop("stripe_size", "stripe_count", "targets").join(
-                layouts(self.tables["LUSTRE"]), on="file", how="left", maintain_order="left"
-            )
-        return FILES.conform(table)
-
-    def _with_datasets(self, files: pl.DataFrame) -> pl.DataFrame:
-        """Mark data sets, and the file each is in."""
-        datasets = [self.tables[name] for name in DATASETS if name in self.tables]
-        if not datasets:
-            return files
-        parents = (
-            pl.concat(table.select("file", "parent") for table in datasets)
-            .drop_nulls("file")
-            .unique("file", keep="first", maintain_order=True)
-            .with_columns(kind=pl.lit("dataset", dtype=Kind))
-        )
-        return _named_parents(files.update(parents, on="file", how="left"))
-
-    @cached_property
-    def processes(self) -> pl.DataFrame:
-        """One row per rank, or per thread where DXT tells threads apart."""
-        ranks = pl.DataFrame(
-            {"rank": pl.int_range(self.job.ranks or 0, dtype=pl.Int32, eager=True)}
-        )
-        if not self.dxt:
-            return PROCESSES.conform(self._numbered(ranks))
-        scanned = each(partial(_scanned, self.log, ranks=self.ranks), self.dxt_ranges)
-        for _, messages in scanned:
-            for message in messages:
-                self.completeness.warn(message)
-        seen = pl.concat([table for table, _ in scanned])
-        seen = seen.unique(["rank", "tid"], keep="first", maintain_order=True)
-        everyone = ranks.join(seen, on="rank", how="full", coalesce=True).sort("rank", "tid")
-        return PROCESSES.conform(self._numbered(everyone))
-
-    def _numbered(self, processes: pl.DataFrame) -> pl.DataFrame:
-        program = (self.job.executable or "").split(" ")[0].rsplit("/", 1)[-1] or None
-        return processes.with_row_index("process").with_columns(
-            application=pl.lit(program, dtype=pl.String)
+        has_threads = any(dxt_segment_words(r.name, r.version) > 4 for r in self.dxt)
+        threads = self.processes.select("rank", "tid", "process") if has_threads else None
+        return tuple(
+            DxtPartition(self.log, region, self.codes, self.ranks, threads)
+            for region in self.dxt_ranges
         )
 
 
-def _scanned(log: Log, region: Region, *, ranks: int) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Who is in a range, and what was wrong with it; any worker can do it."""
-    noted = Completeness()
-    return scan_processes(log, region, ranks=ranks, warn=noted.warn), noted.warnings
+class LogTables(LazyTables):
+    """The counters of a log: as tables, and as columns without a table library."""
 
+    def __init__(self, log: DarshanLog) -> None:
+        readable = (
+            name for name in log.log.modules if name in {*FIXED, "LUSTRE", "HEATMAP", "APMPI"}
+        )
+        super().__init__(
+            {name: partial(self._table, name) for name in readable if log.region(name)}
+        )
+        self._log = log
 
-def _named_parents(files: pl.DataFrame) -> pl.DataFrame:
-    """Old logs do not say which file a data set is in, but its name does: `file:data set`."""
-    orphans = (
-        files.filter((pl.col("kind") == "dataset") & pl.col("parent").is_null())
-        .select("file", parent_path=pl.col("path").str.extract(r"^(.*):[^:]*$", 1))
-        .join(files.select(parent="file", parent_path="path"), on="parent_path")
-        .select("file", "parent")
-    )
-    return files.update(orphans, on="file", how="left") if orphans.height else files
+    def _table(self, module: str) -> pl.DataFrame:
+        from ioprism.formats.darshan.tables import (
+            apmpi_table,
+            counter_table,
+            heat_map_table,
+            lustre_table,
+        )
+
+        log = self._log
+        if module == "LUSTRE":
+            return lustre_table(log.lustre, log.codes)
+        if module == "HEATMAP":
+            return heat_map_table(log.heat_records, log.names)
+        if module == "APMPI":
+            return apmpi_table(log.mpi_calls)
+        return counter_table(log.records(module), module, FIXED[module][max(FIXED[module])])
+
+    def columns(self, module: str) -> ModuleRecords:
+        """Return a module's records, column by column."""
+        return self._log.records(module)
+
+    def height(self, module: str) -> int:
+        """How many records a module has."""
+        if module in FIXED:
+            return len(self._log.records(module))
+        others = {"LUSTRE": "lustre", "HEATMAP": "heat_records", "APMPI": "mpi_calls"}
+        return len(getattr(self._log, others[module]))
+
+    def heat_maps(self) -> dict[str, list[HeatMap]]:
+        """Return when each rank moved how many bytes, by layer."""
+        maps: dict[str, list[HeatMap]] = {}
+        for record in self._log.heat_records:
+            layer = HEATMAP_LAYERS.get(self._log.names.get(record.id, ""))
+            if layer is not None:
+                one = HeatMap(record.rank, record.width, record.read, record.write)
+                maps.setdefault(layer, []).append(one)
+        return maps

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ioprism.model.sizes import SIZE_BINS
+from ioprism.model.layers import SIZE_BINS
 
 # Position in the header's module table, for logs since 3.41.
 MODULES = (
     "NULL", "POSIX", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR", "BG/Q", "LUSTRE",
     "STDIO", "DXT_POSIX", "DXT_MPIIO", "MDHIM", "APXC", "APMPI", "HEATMAP", "DFS", "DAOS",
 )  # fmt: skip
-# A module that came late shifts those behind it: absent from the table before this version.
+# A module added later shifts those after it: absent from the table before this version.
 ADDED_IN = {"H5D": (3, 20), "PNETCDF_VAR": (3, 41)}
 PADDING = "PADDING"  # a word that carries nothing
 
@@ -46,7 +46,7 @@ class Layout:
         )
 
 
-def _numbered(prefix: str, names: str) -> Iterable[str]:
+def _numbered_names(prefix: str, names: str) -> Iterable[str]:
     return (f"{prefix}{i}_{names}" for i in range(1, 5))
 
 
@@ -65,12 +65,12 @@ def _accesses_in_dimensions(prefix: str) -> Iterable[str]:
         yield from (f"{prefix}_ACCESS{i}_STRIDE_D{d}" for d in range(1, 6))
 
 
-def _prefixed(prefix: str, names: str) -> tuple[str, ...]:
+def _prefix(prefix: str, names: str) -> tuple[str, ...]:
     return tuple(f"{prefix}_{name}" for name in names.split())
 
 
 def _ranks(prefix: str) -> tuple[str, ...]:
-    return _prefixed(prefix, "FASTEST_RANK FASTEST_RANK_BYTES SLOWEST_RANK SLOWEST_RANK_BYTES")
+    return _prefix(prefix, "FASTEST_RANK FASTEST_RANK_BYTES SLOWEST_RANK SLOWEST_RANK_BYTES")
 
 
 def _times(prefix: str, *, variance: bool = True) -> tuple[str, ...]:
@@ -83,33 +83,36 @@ def _times(prefix: str, *, variance: bool = True) -> tuple[str, ...]:
 
 
 def _most_common(prefix: str) -> tuple[str, ...]:
-    return (*_numbered(f"{prefix}_ACCESS", "ACCESS"), *_numbered(f"{prefix}_ACCESS", "COUNT"))
+    return (
+        *_numbered_names(f"{prefix}_ACCESS", "ACCESS"),
+        *_numbered_names(f"{prefix}_ACCESS", "COUNT"),
+    )
 
 
 POSIX = Layout(
     (
-        *_prefixed("POSIX", "OPENS FILENOS DUPS READS WRITES SEEKS STATS MMAPS FSYNCS FDSYNCS "
+        *_prefix("POSIX", "OPENS FILENOS DUPS READS WRITES SEEKS STATS MMAPS FSYNCS FDSYNCS "
                    "RENAME_SOURCES RENAME_TARGETS RENAMED_FROM MODE BYTES_READ BYTES_WRITTEN "
                    "MAX_BYTE_READ MAX_BYTE_WRITTEN CONSEC_READS CONSEC_WRITES SEQ_READS "
                    "SEQ_WRITES RW_SWITCHES MEM_NOT_ALIGNED MEM_ALIGNMENT FILE_NOT_ALIGNED "
                    "FILE_ALIGNMENT MAX_READ_TIME_SIZE MAX_WRITE_TIME_SIZE"),
         *_sizes("POSIX", aggregate=""),
-        *_numbered("POSIX_STRIDE", "STRIDE"),
-        *_numbered("POSIX_STRIDE", "COUNT"),
+        *_numbered_names("POSIX_STRIDE", "STRIDE"),
+        *_numbered_names("POSIX_STRIDE", "COUNT"),
         *_most_common("POSIX"),
         *_ranks("POSIX"),
     ),
     _times("POSIX"),
 )  # fmt: skip
 POSIX_3 = POSIX.without(
-    *_prefixed("POSIX", "FILENOS DUPS RENAME_SOURCES RENAME_TARGETS RENAMED_FROM")
+    *_prefix("POSIX", "FILENOS DUPS RENAME_SOURCES RENAME_TARGETS RENAMED_FROM")
 )
 POSIX_2 = POSIX_3.without("POSIX_F_CLOSE_START_TIMESTAMP", "POSIX_F_OPEN_END_TIMESTAMP")
 # Version 1 counted stdio calls in the POSIX module, between MMAPS and FSYNCS.
 POSIX_1 = Layout(
     (
         *POSIX_2.counters[:6],
-        *_prefixed("POSIX", "FOPENS FREADS FWRITES FSEEKS"),
+        *_prefix("POSIX", "FOPENS FREADS FWRITES FSEEKS"),
         *POSIX_2.counters[6:],
     ),
     POSIX_2.times,
@@ -117,7 +120,7 @@ POSIX_1 = Layout(
 
 MPIIO = Layout(
     (
-        *_prefixed("MPIIO", "INDEP_OPENS COLL_OPENS INDEP_READS INDEP_WRITES COLL_READS "
+        *_prefix("MPIIO", "INDEP_OPENS COLL_OPENS INDEP_READS INDEP_WRITES COLL_READS "
                    "COLL_WRITES SPLIT_READS SPLIT_WRITES NB_READS NB_WRITES SYNCS HINTS VIEWS "
                    "MODE BYTES_READ BYTES_WRITTEN RW_SWITCHES MAX_READ_TIME_SIZE "
                    "MAX_WRITE_TIME_SIZE"),
@@ -131,19 +134,19 @@ MPIIO_2 = MPIIO.without("MPIIO_F_CLOSE_START_TIMESTAMP", "MPIIO_F_OPEN_END_TIMES
 
 STDIO = Layout(
     (
-        *_prefixed("STDIO", "OPENS FDOPENS READS WRITES SEEKS FLUSHES BYTES_WRITTEN BYTES_READ "
+        *_prefix("STDIO", "OPENS FDOPENS READS WRITES SEEKS FLUSHES BYTES_WRITTEN BYTES_READ "
                    "MAX_BYTE_READ MAX_BYTE_WRITTEN"),
         *_ranks("STDIO"),
     ),
-    _prefixed("STDIO_F", "META_TIME WRITE_TIME READ_TIME OPEN_START_TIMESTAMP "
+    _prefix("STDIO_F", "META_TIME WRITE_TIME READ_TIME OPEN_START_TIMESTAMP "
               "CLOSE_START_TIMESTAMP WRITE_START_TIMESTAMP READ_START_TIMESTAMP "
               "OPEN_END_TIMESTAMP CLOSE_END_TIMESTAMP WRITE_END_TIMESTAMP READ_END_TIMESTAMP "
               "FASTEST_RANK_TIME SLOWEST_RANK_TIME VARIANCE_RANK_TIME VARIANCE_RANK_BYTES"),
 )  # fmt: skip
 
 H5F = Layout(
-    _prefixed("H5F", "OPENS FLUSHES USE_MPIIO"),
-    _prefixed("H5F_F", "OPEN_START_TIMESTAMP CLOSE_START_TIMESTAMP OPEN_END_TIMESTAMP "
+    _prefix("H5F", "OPENS FLUSHES USE_MPIIO"),
+    _prefix("H5F_F", "OPEN_START_TIMESTAMP CLOSE_START_TIMESTAMP OPEN_END_TIMESTAMP "
               "CLOSE_END_TIMESTAMP META_TIME"),
 )  # fmt: skip
 H5F_2 = H5F.without("H5F_FLUSHES", "H5F_USE_MPIIO", "H5F_F_META_TIME")
@@ -151,13 +154,13 @@ H5F_1 = H5F_2.without("H5F_F_CLOSE_START_TIMESTAMP", "H5F_F_OPEN_END_TIMESTAMP")
 
 H5D = Layout(
     (
-        *_prefixed("H5D", "OPENS READS WRITES FLUSHES BYTES_READ BYTES_WRITTEN RW_SWITCHES "
+        *_prefix("H5D", "OPENS READS WRITES FLUSHES BYTES_READ BYTES_WRITTEN RW_SWITCHES "
                    "REGULAR_HYPERSLAB_SELECTS IRREGULAR_HYPERSLAB_SELECTS POINT_SELECTS "
                    "MAX_READ_TIME_SIZE MAX_WRITE_TIME_SIZE"),
         *_sizes("H5D", aggregate="AGG_"),
         *_accesses_in_dimensions("H5D"),
-        *_numbered("H5D_ACCESS", "COUNT"),
-        *_prefixed("H5D", "DATASPACE_NDIMS DATASPACE_NPOINTS DATATYPE_SIZE CHUNK_SIZE_D1 "
+        *_numbered_names("H5D_ACCESS", "COUNT"),
+        *_prefix("H5D", "DATASPACE_NDIMS DATASPACE_NPOINTS DATATYPE_SIZE CHUNK_SIZE_D1 "
                    "CHUNK_SIZE_D2 CHUNK_SIZE_D3 CHUNK_SIZE_D4 CHUNK_SIZE_D5 "
                    "USE_MPIIO_COLLECTIVE USE_DEPRECATED"),
         *_ranks("H5D"),
@@ -168,14 +171,14 @@ H5D = Layout(
 H5D_1 = Layout(H5D.counters, H5D.times)
 
 PNETCDF_FILE = Layout(
-    _prefixed("PNETCDF_FILE", "CREATES OPENS REDEFS INDEP_WAITS COLL_WAITS SYNCS BYTES_READ "
+    _prefix("PNETCDF_FILE", "CREATES OPENS REDEFS INDEP_WAITS COLL_WAITS SYNCS BYTES_READ "
               "BYTES_WRITTEN WAIT_FAILURES"),
-    _prefixed("PNETCDF_FILE_F", "OPEN_START_TIMESTAMP CLOSE_START_TIMESTAMP WAIT_START_TIMESTAMP "
+    _prefix("PNETCDF_FILE_F", "OPEN_START_TIMESTAMP CLOSE_START_TIMESTAMP WAIT_START_TIMESTAMP "
               "OPEN_END_TIMESTAMP CLOSE_END_TIMESTAMP WAIT_END_TIMESTAMP META_TIME WAIT_TIME"),
 )  # fmt: skip
 PNETCDF_FILE_2 = Layout(
-    _prefixed("PNETCDF_FILE", "INDEP_OPENS COLL_OPENS"),
-    _prefixed("PNETCDF_FILE_F", "OPEN_START_TIMESTAMP CLOSE_START_TIMESTAMP OPEN_END_TIMESTAMP "
+    _prefix("PNETCDF_FILE", "INDEP_OPENS COLL_OPENS"),
+    _prefix("PNETCDF_FILE_F", "OPEN_START_TIMESTAMP CLOSE_START_TIMESTAMP OPEN_END_TIMESTAMP "
               "CLOSE_END_TIMESTAMP"),
 )  # fmt: skip
 PNETCDF_FILE_1 = PNETCDF_FILE_2.without(
@@ -185,18 +188,18 @@ PNETCDF_FILE_1 = PNETCDF_FILE_2.without(
 _PNETCDF_CALLS = "VAR VAR1 VARA VARS VARM VARN"
 PNETCDF_VAR = Layout(
     (
-        *_prefixed("PNETCDF_VAR", "OPENS INDEP_READS INDEP_WRITES COLL_READS COLL_WRITES NB_READS "
+        *_prefix("PNETCDF_VAR", "OPENS INDEP_READS INDEP_WRITES COLL_READS COLL_WRITES NB_READS "
                    "NB_WRITES BYTES_READ BYTES_WRITTEN RW_SWITCHES"),
-        *_prefixed("PNETCDF_VAR_PUT", f"{_PNETCDF_CALLS} VARD"),
-        *_prefixed("PNETCDF_VAR_GET", f"{_PNETCDF_CALLS} VARD"),
-        *_prefixed("PNETCDF_VAR_IPUT", _PNETCDF_CALLS),
-        *_prefixed("PNETCDF_VAR_IGET", _PNETCDF_CALLS),
-        *_prefixed("PNETCDF_VAR_BPUT", _PNETCDF_CALLS),
-        *_prefixed("PNETCDF_VAR", "MAX_READ_TIME_SIZE MAX_WRITE_TIME_SIZE"),
+        *_prefix("PNETCDF_VAR_PUT", f"{_PNETCDF_CALLS} VARD"),
+        *_prefix("PNETCDF_VAR_GET", f"{_PNETCDF_CALLS} VARD"),
+        *_prefix("PNETCDF_VAR_IPUT", _PNETCDF_CALLS),
+        *_prefix("PNETCDF_VAR_IGET", _PNETCDF_CALLS),
+        *_prefix("PNETCDF_VAR_BPUT", _PNETCDF_CALLS),
+        *_prefix("PNETCDF_VAR", "MAX_READ_TIME_SIZE MAX_WRITE_TIME_SIZE"),
         *_sizes("PNETCDF_VAR", aggregate="AGG_"),
         *_accesses_in_dimensions("PNETCDF_VAR"),
-        *_numbered("PNETCDF_VAR_ACCESS", "COUNT"),
-        *_prefixed("PNETCDF_VAR", "NDIMS NPOINTS DATATYPE_SIZE IS_RECORD_VAR"),
+        *_numbered_names("PNETCDF_VAR_ACCESS", "COUNT"),
+        *_prefix("PNETCDF_VAR", "NDIMS NPOINTS DATATYPE_SIZE IS_RECORD_VAR"),
         *_ranks("PNETCDF_VAR"),
     ),
     _times("PNETCDF_VAR"),
@@ -204,14 +207,14 @@ PNETCDF_VAR = Layout(
 )  # fmt: skip
 
 BGQ = Layout(
-    _prefixed("BGQ", "CSJOBID NNODES RANKSPERNODE DDRPERNODE INODES ANODES BNODES CNODES DNODES "
+    _prefix("BGQ", "CSJOBID NNODES RANKSPERNODE DDRPERNODE INODES ANODES BNODES CNODES DNODES "
               "ENODES TORUSENABLED"),
     ("BGQ_F_TIMESTAMP",),
 )  # fmt: skip
 
 DFS = Layout(
     (
-        *_prefixed("DFS", "OPENS GLOBAL_OPENS LOOKUPS DUPS READS READXS WRITES WRITEXS NB_READS "
+        *_prefix("DFS", "OPENS GLOBAL_OPENS LOOKUPS DUPS READS READXS WRITES WRITEXS NB_READS "
                    "NB_WRITES GET_SIZES PUNCHES REMOVES STATS BYTES_READ BYTES_WRITTEN "
                    "RW_SWITCHES MAX_READ_TIME_SIZE MAX_WRITE_TIME_SIZE"),
         *_sizes("DFS", aggregate=""),
@@ -224,7 +227,7 @@ DFS = Layout(
 )  # fmt: skip
 DAOS = Layout(
     (
-        *_prefixed("DAOS", "OBJ_OPENS OBJ_FETCHES OBJ_UPDATES OBJ_PUNCHES OBJ_DKEY_PUNCHES "
+        *_prefix("DAOS", "OBJ_OPENS OBJ_FETCHES OBJ_UPDATES OBJ_PUNCHES OBJ_DKEY_PUNCHES "
                    "OBJ_AKEY_PUNCHES OBJ_DKEY_LISTS OBJ_AKEY_LISTS OBJ_RECX_LISTS ARRAY_OPENS "
                    "ARRAY_READS ARRAY_WRITES ARRAY_GET_SIZES ARRAY_SET_SIZES ARRAY_STATS "
                    "ARRAY_PUNCHES ARRAY_DESTROYS KV_OPENS KV_GETS KV_PUTS KV_REMOVES KV_LISTS "
@@ -232,7 +235,7 @@ DAOS = Layout(
                    "MAX_WRITE_TIME_SIZE"),
         *_sizes("DAOS", aggregate=""),
         *_most_common("DAOS"),
-        *_prefixed("DAOS", "OBJ_OTYPE ARRAY_CELL_SIZE ARRAY_CHUNK_SIZE"),
+        *_prefix("DAOS", "OBJ_OTYPE ARRAY_CELL_SIZE ARRAY_CHUNK_SIZE"),
         *_ranks("DAOS"),
     ),
     _times("DAOS", variance=False),

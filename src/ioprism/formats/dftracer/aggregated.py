@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from ioprism.formats.calls import classify
 from ioprism.formats.darshan.records import POSIX
+from ioprism.formats.dftracer.decode import Line, decode_text, whole_number
 from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces
-from ioprism.formats.dftracer.parse import parse_sums
+from ioprism.model.layers import LARGEST_PLAUSIBLE
 from ioprism.model.schema import Layer
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
 from ioprism.model.trace import Warn
 from ioprism.units import format_counted
 
@@ -67,23 +67,25 @@ class Aggregates:
     def _read(self, path: Path) -> Iterator[Aggregate]:
         trouble, damaged = Trouble(), 0
         for portion in pieces(chunks(path, trouble), trouble, size=LARGE_PIECE):
-            for row in parse_sums([portion]).iter_rows(named=True):
-                found = self._aggregate(row)
-                damaged += found is None
-                if found is not None:
-                    yield found
+            for line in filter(attrgetter("is_sum"), decode_text(portion).lines):
+                aggregate = self._aggregate(line)
+                damaged += aggregate is None
+                if aggregate is not None:
+                    yield aggregate
         if damaged:
             self.warn(f"{path.name}: {format_counted(damaged, 'damaged sum')} left out")
 
-    def _aggregate(self, row: Mapping[str, Any]) -> Aggregate | None:
-        pid, ts, count = row["pid"], row["ts"], row["dft_cnt"]
-        if row["name"] is None or pid is None or ts is None or not 0 <= count < LARGEST_PLAUSIBLE:
+    def _aggregate(self, line: Line) -> Aggregate | None:
+        pid, ts, count = map(whole_number, (line.pid, line.ts, line.arguments.dft_cnt))
+        if not isinstance(line.name, str) or pid is None or ts is None or count is None:
             return None
         second = ts // self.per_second - self.origin
-        if not 0 <= second < MOST_SECONDS:
+        if not (0 <= second < MOST_SECONDS and 0 <= count < LARGEST_PLAUSIBLE):
             return None
-        operation = classify(row["name"]).operation
-        moved, ticks = _sum(row, "ret"), _sum(row, "dur")
+        operation = classify(line.name).operation
+        # The value of a single call has the plain key.
+        moved = _plausible(line.arguments.ret_sum, line.arguments.ret)
+        ticks = _plausible(line.arguments.dur_sum, line.arguments.dur)
         data = operation in _BYTES
         return Aggregate(
             pid, second, operation, count, max(0, moved) if data else 0, ticks / self.per_second
@@ -100,9 +102,9 @@ class Aggregates:
                 _add(row, _TIMES.get(one.operation, "POSIX_F_META_TIME"), one.seconds)
         rows = [
             {"file": None, "rank": rank}
-            | {name: int(found.get(name, UNKNOWN)) for name in POSIX.counters}
-            | {name: float(found.get(name, 0.0)) for name in POSIX.times}
-            for rank, found in sorted(ranks.items())
+            | {name: int(sums.get(name, UNKNOWN)) for name in POSIX.counters}
+            | {name: float(sums.get(name, 0.0)) for name in POSIX.times}
+            for rank, sums in sorted(ranks.items())
         ]
         schema = {"file": pl.UInt32(), "rank": pl.Int32()}
         schema |= dict.fromkeys(POSIX.counters, pl.Int64())
@@ -129,10 +131,10 @@ class Aggregates:
         )
 
 
-def _sum(row: Mapping[str, Any], key: str) -> int:
-    """A sum; a single call's value stands under the plain name."""
-    value = row[f"{key}_sum"] if row[f"{key}_sum"] is not None else row[f"{key}_one"]
-    return value if value is not None and abs(value) < LARGEST_PLAUSIBLE else 0
+def _plausible(*values: object) -> int:
+    """Return the first value that is a number, if it is plausible; 0 otherwise."""
+    number = next((n for n in map(whole_number, values) if n is not None), 0)
+    return number if abs(number) < LARGEST_PLAUSIBLE else 0
 
 
 def _add(row: dict[str, float], name: str | None, amount: float) -> None:

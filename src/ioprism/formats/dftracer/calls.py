@@ -1,57 +1,78 @@
-"""The calls of a text as numbers: most lines by templates, the others by the JSON parser."""
+"""The calls of a text as numbers: most lines by templates, the others decoded one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
+from operator import attrgetter
 from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
-from ioprism.formats.dftracer.objects import is_definition
-from ioprism.formats.dftracer.parse import LINE, NUMBERS, Parsed, parse
+from ioprism.formats.dftracer.decode import (
+    NUMBERS,
+    Arguments,
+    DecodedLines,
+    bare_object,
+    decode_line,
+    hash_of,
+    whole_numbers,
+)
 from ioprism.formats.dftracer.templates import (
     PADDING,
     Hashes,
+    LineTemplate,
     Places,
-    Template,
     Text,
     template_of,
 )
-from ioprism.formats.file_pointer import UNKNOWN, Integers
+from ioprism.formats.file_pointer import UNKNOWN, FilePointers, Integers
+from ioprism.model.layers import LARGEST_PLAUSIBLE, LAYERS
+from ioprism.model.schema import OPERATIONS
 
-UNDEFINED = -1  # a file whose hash nobody has defined; `UNKNOWN`: a call without file
+UNDEFINED = -1  # a file whose hash is defined nowhere; `UNKNOWN`: a call without file
 FILE = "fhash"
-PLAIN = ("pid", "tid", "ts", "dur", *NUMBERS)
 FEW_TEMPLATES, MOST_TEMPLATES = 16, 64  # the first are of one thread each
-FEW = 256  # a template is for one line in so many, or more
+FEW = 256  # a template has to fit at least one line in 256
 TRIES = 4  # lines that become no template until the others are left
-SHORT = 8  # bytes of a line that may be a bracket
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Calls:
-    """Some calls in the order of the file, and what else there was."""
+class CallColumns:
+    """Some calls in the order of the file, as columns of numbers; and what else there was."""
 
-    kind: npt.NDArray[np.intp]  # row of `CallParser.kinds`
-    file: Integers
-    numbers: dict[str, Integers]  # PLAIN; `UNKNOWN` where a call does not have one
-    damaged: int = 0  # lines
-    sums: int = 0  # lines that stand for several calls
-    undefined: int = 0  # calls with a hash that nobody has defined
+    def __init__(self, height: int) -> None:
+        self.kind = np.full(height, UNDEFINED)  # row of `CallParser.kinds`
+        self._columns: dict[str, Integers] = {}
+        self.damaged = 0  # lines
+        self.sums = 0  # lines that stand for several calls
+        self.undefined = 0  # calls with a hash that is defined nowhere
 
-    def only(self, wanted: npt.NDArray[np.bool_]) -> Calls:
+    def __getitem__(self, key: str) -> Integers:
+        """Return a column to read or to write into; it is `UNKNOWN` at first."""
+        if key not in self._columns:
+            self._columns[key] = np.full(len(self.kind), UNKNOWN)
+        return self._columns[key]
+
+    @property
+    def file(self) -> Integers:
+        """Row of the file table; `UNKNOWN` and `UNDEFINED` where there is none."""
+        return self[FILE]
+
+    def only(self, wanted: npt.NDArray[np.bool_]) -> CallColumns:
         """Return some of the calls."""
-        numbers = {key: column[wanted] for key, column in self.numbers.items()}
-        return Calls(self.kind[wanted], self.file[wanted], numbers)
+        if wanted.all():
+            return self
+        part = CallColumns(0)
+        part.kind = self.kind[wanted]
+        part._columns = {key: column[wanted] for key, column in self._columns.items()}
+        part.damaged, part.sums, part.undefined = self.damaged, self.sums, self.undefined
+        return part
 
 
 @dataclass(frozen=True, eq=False)
-class Index:
+class FileIndex:
     """How the trace numbers its files."""
 
     by_hash: Mapping[str, int]
@@ -62,62 +83,74 @@ class Index:
         """The same for templates, made when the first is."""
         return Hashes(self.by_hash)
 
+    def rows(self, calls: Iterable[Arguments]) -> Integers:
+        """Return the files of decoded calls."""
+        return np.array([self._row(one) for one in calls], np.int64)
+
+    def _row(self, call: Arguments) -> int:
+        """Look a file up: by its hash, else by its path."""
+        code = hash_of(call.fhash)
+        by_hash = UNKNOWN if code is None else self.by_hash.get(code, UNDEFINED)
+        if by_hash < 0 and isinstance(call.fname, str):
+            return self.by_path.get(call.fname, by_hash)
+        return by_hash
+
 
 @dataclass(slots=True, eq=False)
 class CallParser:
     """Reads the text of one file, and learns from it how its lines are written."""
 
-    index: Index
+    index: FileIndex
     least: int = 2 * 2**20  # bytes of text for which templates are worth it
     kinds: dict[tuple[str, str], int] = field(default_factory=dict)  # by name and category
-    _templates: list[Template] = field(default_factory=list)
-    _repeats: bool = True  # whether most lines fit templates
+    _templates: list[LineTemplate] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
 
-    def read(self, portion: Iterable[bytes]) -> Calls:
-        """Read pieces of text, each of which has `PADDING` line ends behind it."""
-        pieces = iter(portion)
-        first = next(pieces)
-        portion = chain((first,), pieces)
-        small = len(first) - PADDING < self.least and not self._templates
-        if small or not self._repeats or self.index.by_path:
-            return self._parsed(self._parse(piece[:-PADDING] for piece in portion))
-        tables: list[_Table] = []
-        left: list[bytes] = []
-        height = 0
-        for piece in portion:
-            text = Text(piece)
-            tables.append(_Table(len(text.starts)))
-            rest = self._by_templates(text, tables[-1])
-            left.extend(_numbered(text, rest, height))
-            height += len(text.starts)
-        self._repeats = 2 * len(left) < height
-        table = _Table.joined(tables)
-        if not left:
-            return table.calls()
-        return self._with_rest(table, self._parse([b"".join(left)]))
-
-    def _parse(self, text: Iterable[bytes]) -> Parsed:
-        """Parse without what the survey has read already, or has seen that there is none of."""
-        return parse(text, without=("hostname",) if self.index.by_path else ("hostname", "fname"))
-
-    def _with_rest(self, table: _Table, parsed: Parsed) -> Calls:
-        """Put calls that the JSON parser has read into their places."""
-        rest = self._parsed(parsed)
-        rows = parsed.calls[LINE].fill_null(UNDEFINED).to_numpy()
-        placed = (rows >= 0) & (rows < len(table.kind))  # a line may hold anything
-        table.put(rows[placed], rest.only(placed))
-        damaged = rest.damaged + int(np.count_nonzero(~placed))
-        return replace(table.calls(), damaged=damaged, sums=rest.sums, undefined=rest.undefined)
-
-    def _by_templates(self, text: Text, table: _Table) -> Places:
-        """Read what fits templates, known and new; return the lines that fit none."""
+    def read(self, piece: bytes) -> CallColumns:
+        """Read whole lines of text, with `PADDING` extra line ends after them."""
+        text = Text(piece)
+        calls = CallColumns(len(text.starts))
         rows = np.arange(len(text.starts))
+        large = len(piece) - PADDING >= self.least or bool(self._templates)
+        # Old versions write a path into each line, so that lines do not repeat.
+        if large and not self.index.by_path:
+            rows = self._read_by_templates(text, rows, calls)
+        if len(rows):
+            self._decode(text, rows, calls)
+        return calls.only(calls.kind >= 0)
+
+    def _decode(self, text: Text, rows: Places, calls: CallColumns) -> None:
+        """Read lines that fit no template."""
+        last = len(text.starts) - 1
+        while last > 0 and not text.line(last).strip():
+            last -= 1
+        objects = {
+            row: line
+            for row in rows.tolist()
+            if (line := bare_object(text.line(row), first=row == 0, last=row == last))
+        }
+        decoded = DecodedLines([decode_line(line) for line in objects.values()])
+        calls.damaged = decoded.damaged_count
+        calls.sums = sum(line.is_sum for line in decoded.others)
+        lines = decoded.calls
+        arguments = [line.arguments for line in lines]
+        rows = np.array(list(objects), np.intp)[decoded.is_call]
+        for key, column in decoded.required_numbers.items():
+            calls[key][rows] = column[decoded.is_call]
+        for key in NUMBERS:
+            calls[key][rows] = whole_numbers(map(attrgetter(key), arguments))
+        calls.kind[rows] = [self._kind(line.name, line.category) for line in lines]
+        files = self.index.rows(arguments)
+        calls.file[rows] = files
+        calls.undefined = int(np.count_nonzero(files == UNDEFINED))
+
+    def _read_by_templates(self, text: Text, rows: Places, calls: CallColumns) -> Places:
+        """Read what fits templates, known and new; return the lines that fit none."""
         few = len(rows) // FEW
-        hits: list[tuple[int, Template]] = []
+        hits: list[tuple[int, LineTemplate]] = []
         for template in self._templates:
             before = len(rows)
-            rows = self._fitted(template, text, rows, table) if before > few else rows
+            rows = self._fit(template, text, rows, calls) if before > few else rows
             hits.append((before - len(rows), template))
         tries = TRIES
         while tries and len(rows) > few and len(hits) < MOST_TEMPLATES:
@@ -125,7 +158,7 @@ class CallParser:
             one = template_of(
                 line, NUMBERS, self.index.hashes, of_one_thread=len(hits) < FEW_TEMPLATES
             )
-            rows = rows if one is None else self._fitted(one, text, rows, table)
+            rows = rows if one is None else self._fit(one, text, rows, calls)
             if one is not None and before - len(rows) > few:
                 hits.append((before - len(rows), one))
             else:
@@ -134,110 +167,77 @@ class CallParser:
         self._templates = [template for _, template in hits]
         return rows
 
-    def _fitted(self, template: Template, text: Text, rows: Places, table: _Table) -> Places:
+    def _fit(self, template: LineTemplate, text: Text, rows: Places, calls: CallColumns) -> Places:
+        """Read the lines that fit a template; return the others."""
         fitting, values = template.fit(text, rows, self.index.hashes)
         if not len(fitting):
             return rows
-        table.kind[fitting] = self.kind(template.name, template.category)
+        calls.kind[fitting] = self._kind(template.name, template.category)
         for key, column in values.items():
-            table.column(key)[fitting] = column
+            calls[key][fitting] = column
         for key, value in template.same.items():
-            table.column(key)[fitting] = value
-        left = np.zeros(len(table.kind), np.bool_)
+            calls[key][fitting] = value
+        left = np.zeros(len(calls.kind), np.bool_)
         left[rows] = True
         left[fitting] = False
         return np.flatnonzero(left)
 
-    def kind(self, name: str, category: str) -> int:
-        """Return the number of a kind of call."""
+    def _kind(self, name: str, category: str) -> int:
+        known = self.kinds.get((name, category))
+        if known is not None:
+            return known
         with self._lock:
             return self.kinds.setdefault((name, category), len(self.kinds))
 
-    def _parsed(self, parsed: Parsed) -> Calls:
-        """What the JSON parser has read, in numbers."""
-        calls = parsed.calls
-        (_, name), (some, category) = (_distinct(_codes(calls[key])) for key in ("name", "cat"))
-        first, where = _distinct(name * len(some) + category)
-        both = calls.select("name", "cat")[first].rows()
-        kinds = np.array([self.kind(name, category or "") for name, category in both], np.intp)
-        file = _looked_up(calls["fhash"], self.index.by_hash)
-        undefined = int(np.count_nonzero(file == UNDEFINED))
-        if self.index.by_path:
-            by_path = _looked_up(calls["fname"], self.index.by_path)
-            file = np.where((file < 0) & (by_path >= 0), by_path, file)
-        numbers = {key: calls[key].fill_null(UNKNOWN).to_numpy() for key in PLAIN}
-        return Calls(kinds[where], file, numbers, parsed.damaged, parsed.sums, undefined)
+
+APPEND = 0o2000  # O_APPEND: where a write goes is not known
+Codes = npt.NDArray[np.uint8]
 
 
-class _Table:
-    """Columns of numbers, filled kind by kind."""
-
-    def __init__(self, height: int) -> None:
-        self.kind = np.full(height, UNDEFINED)
-        self.columns: dict[str, Integers] = {}
-
-    @classmethod
-    def joined(cls, tables: Sequence[_Table]) -> _Table:
-        """Put tables below each other."""
-        whole = cls(0)
-        whole.kind = np.concatenate([table.kind for table in tables]) if tables else whole.kind
-        for key in {key for table in tables for key in table.columns}:
-            parts = [table.column(key) for table in tables]
-            whole.columns[key] = np.concatenate(parts)
-            for table in tables:
-                del table.columns[key]  # so that not all is held twice
-        return whole
-
-    def column(self, key: str) -> Integers:
-        """Return a column to write into; it is `UNKNOWN` at first."""
-        if key not in self.columns:
-            self.columns[key] = np.full(len(self.kind), UNKNOWN)
-        return self.columns[key]
-
-    def put(self, rows: Places, calls: Calls) -> None:
-        """Write calls into some rows."""
-        self.kind[rows] = calls.kind
-        self.column(FILE)[rows] = calls.file
-        for key, column in calls.numbers.items():
-            self.column(key)[rows] = column
-
-    def calls(self) -> Calls:
-        """Return the rows that were written."""
-        numbers = {key: self.column(key) for key in PLAIN}
-        every = Calls(self.kind, self.column(FILE), numbers)
-        written = self.kind >= 0
-        return every if written.all() else every.only(written)
+def moved_bytes(calls: CallColumns, layer: Codes, operation: Codes) -> Integers:
+    """Return what reads and writes moved: what they returned, else what they were asked for."""
+    data = operation <= OPERATIONS.index("write")
+    returned, asked, size = (calls[key] for key in ("ret", "count", "size"))
+    moved = np.where(returned == UNKNOWN, asked, returned.clip(min=0))
+    items = (layer == LAYERS.index("stdio")) & (size > 0) & (moved != UNKNOWN)
+    if items.any():  # fread and fwrite count items
+        moved = np.where(items, moved.clip(max=LARGEST_PLAUSIBLE) * size.clip(1, 2**20), moved)
+    return np.where(data & (moved >= 0) & (moved < LARGEST_PLAUSIBLE), moved, UNKNOWN)
 
 
-def _numbered(text: Text, rows: Places, first: int) -> Iterator[bytes]:
-    """Yield lines that tell their row; without brackets around all lines, and what is no call."""
-    ends = {0: b"[", len(text.starts) - 1: b"]"}
-    for row in rows.tolist():
-        line = text.line(row)
-        if is_definition(line):  # the survey has read it
-            continue
-        if len(line) > SHORT or line.strip() not in (b"", ends.get(row)):
-            told = line.replace(b"{", b'{"%s":%d,' % (LINE.encode(), first + row), 1)
-            yield told if row == 0 or not told.startswith(b"[") else b"\n" + told
+def pointer_key(process: npt.NDArray[np.uint32], file: npt.NDArray[np.integer]) -> Integers:
+    """Return one number for a process and its file, which share a pointer."""
+    return (process.astype(np.int64) << 32) | (file.astype(np.int64) & 0xFFFFFFFF)
 
 
-def _codes(column: pl.Series) -> Integers:
-    return column.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+def offsets(
+    calls: CallColumns, process: npt.NDArray[np.uint32],
+    layer: Codes, operation: Codes, positional: npt.NDArray[np.bool_], moved: Integers,
+    pointers: FilePointers,
+) -> Integers:  # fmt: skip
+    """Return the calls' own offsets, or the replayed file pointer."""
+    is_open = operation == OPERATIONS.index("open")
+    is_seek = operation == OPERATIONS.index("seek")
+    data = operation <= OPERATIONS.index("write")
+    worked = (calls["ret"] >= 0) | (calls["ret"] == UNKNOWN)
+    named = (calls.file >= 0) & (layer <= LAYERS.index("stdio"))
+    append = (calls["flags"] != UNKNOWN) & ((calls["flags"] & APPEND) != 0)
+    amount = np.where(data, np.where(moved == UNKNOWN, 0, moved), UNKNOWN)
+    amount = np.where(is_open & ~append, 0, amount)
+    amount = np.where(is_seek, _seek_target(calls, layer), amount)
+    positions = pointers.replay(
+        pointer_key(process, calls.file),
+        sets=named & worked & (is_open | is_seek),
+        moves=named & data & ~positional,
+        amount=amount,
+    )
+    own = np.where(calls["offset"] >= 0, calls["offset"], UNKNOWN)
+    return np.where(data & named, np.where(positional, own, positions), UNKNOWN)
 
 
-def _distinct(codes: Integers) -> tuple[Places, Places]:
-    """Return a place of each distinct code, and which of them is where."""
-    codes = codes + 1
-    place = np.full(int(codes.max(initial=0)) + 1, -1)
-    place[codes] = np.arange(len(codes))
-    met = np.flatnonzero(place >= 0)
-    number = np.empty(len(place), np.intp)
-    number[met] = np.arange(len(met))
-    return place[met], number[codes]
-
-
-def _looked_up(names: pl.Series, files: Mapping[str, int]) -> Integers:
-    """Row of the file table; `UNKNOWN` where there is no name."""
-    first, where = _distinct(_codes(names))
-    found = [UNKNOWN if one is None else files.get(one, UNDEFINED) for one in names[first]]
-    return np.array(found, np.int64)[where]
+def _seek_target(calls: CallColumns, layer: Codes) -> Integers:
+    """Where a seek leaves the pointer: lseek returns it, fseek only if it was absolute."""
+    returned, offset, whence = (calls[key] for key in ("ret", "offset", "whence"))
+    absolute = np.where((whence == 0) & (offset >= 0), offset, UNKNOWN)
+    posix = layer == LAYERS.index("posix")
+    return np.where(posix & (returned >= 0), returned, absolute)

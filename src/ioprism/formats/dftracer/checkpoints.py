@@ -4,7 +4,7 @@ An index notes, every few megabytes of text, where a block of the compressed dat
 to the bit, and the 32 KiB of text in front of it. Two kinds are read: what `indexed_gzip`
 writes (`NAME.gzidx`) and the SQLite tables of dftracer-utils (`NAME.zindex`, `NAME.idx`). One of
 the first kind is made here if that package is installed: in the cache folder of the user, or
-beside the file where that was asked for (`indexes_beside_files`).
+beside the file where that was asked for.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -32,8 +31,8 @@ from ioprism.storage.cache import cached_name
 OWN = ".gzidx"
 SQLITE = (".zindex", ".idx")
 SPACING = 16 * 2**20  # bytes of text between checkpoints of an index that is made here
-WINDOW = 2**18  # compressed bytes read at once
-CHUNK = 2**20  # inflated bytes taken at once
+WINDOW = 2**18  # compressed bytes per read
+CHUNK = 2**20  # inflated bytes per step
 MOST_POINTS = 1_000_000
 LEAST_INDEX, INDEX_SHARE = 16 * 2**20, 4  # bytes of an index, and of those per byte of its file
 REACH = 2**15  # bytes of text that compressed data may refer back to
@@ -47,7 +46,7 @@ class Checkpoint:
     """Where inflating can begin."""
 
     text: int  # bytes of text before it
-    at: int  # the first whole byte of the compressed data behind it
+    at: int  # the first whole byte of its compressed data
     bits: int  # of the byte in front of that which belong to it, too
     before: bytes = field(repr=False)  # the text in front of it
 
@@ -61,7 +60,7 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TextStretch:
     """Lines between two checkpoints: from behind the first line end to behind the next one's."""
 
     begin: Checkpoint | None  # None: the file's beginning
@@ -73,19 +72,19 @@ def index_of(path: Path) -> Index:
     with suppress(OSError, OutputError, *DAMAGED):
         own = cached_name(path, suffix=OWN)
         if own.is_file():
-            return _sound(_from_gzidx(_content(own, path), path), path)
+            return _check_index(_from_gzidx(_content(own, path), path), path)
     with suppress(OSError, *DAMAGED):
         beside = path.with_name(path.name + OWN)
         if _is_newer(beside, path):
-            return _sound(_from_gzidx(_content(beside, path), path), path)
+            return _check_index(_from_gzidx(_content(beside, path), path), path)
         for ending in SQLITE:
             index = path.with_name(path.name + ending)
             if _is_newer(index, path):
-                return _sound(_from_sqlite(index), path)
+                return _check_index(_from_sqlite(index), path)
     return Index()
 
 
-def _sound(index: Index, path: Path) -> Index:
+def _check_index(index: Index, path: Path) -> Index:
     """Refuse an index that names places which the file does not have."""
     size = path.stat().st_size
     if not all(
@@ -103,26 +102,13 @@ def _content(index: Path, path: Path) -> bytes:
     return index.read_bytes()
 
 
-_beside: ContextVar[bool] = ContextVar("beside", default=False)
-
-
-@contextmanager
-def indexes_beside_files() -> Iterator[None]:
-    """Let indexes that are made be kept beside their files, for other users of them."""
-    token = _beside.set(True)
-    try:
-        yield
-    finally:
-        _beside.reset(token)
-
-
-def index_place(path: Path) -> Path:
-    """Return where an index of this file is to be kept.
+def index_place(path: Path, *, beside: bool) -> Path:
+    """Return where an index of this file is kept: next to the file, or in the cache folder.
 
     Raises:
         OutputError: the cache folder cannot be used.
     """
-    return path.with_name(path.name + OWN) if _beside.get() else cached_name(path, suffix=OWN)
+    return path.with_name(path.name + OWN) if beside else cached_name(path, suffix=OWN)
 
 
 def make_index(path: Path, target: Path) -> bool:
@@ -147,7 +133,7 @@ def make_index(path: Path, target: Path) -> bool:
 def inflated_from(file: BinaryIO, point: Checkpoint) -> Iterator[bytes]:
     """Yield the text behind a checkpoint until its gzip member ends; `UNREADABLE` if damaged."""
     inflate = isal_zlib.decompressobj(wbits=-15, zdict=point.before)
-    for window in _aligned(file, point):
+    for window in _shift_bits(file, point):
         data = window
         while data and not inflate.eof:
             text = inflate.decompress(data, CHUNK)
@@ -159,7 +145,7 @@ def inflated_from(file: BinaryIO, point: Checkpoint) -> Iterator[bytes]:
     raise EOFError
 
 
-def _aligned(file: BinaryIO, point: Checkpoint) -> Iterator[bytes]:
+def _shift_bits(file: BinaryIO, point: Checkpoint) -> Iterator[bytes]:
     """Yield compressed bytes, moved by some bits so that the first begins at the checkpoint."""
     file.seek(point.at - bool(point.bits))
     if not point.bits:
@@ -186,11 +172,11 @@ def _from_gzidx(content: bytes, path: Path) -> Index:
         raise ValueError("another index")
     points = [_POINT.unpack_from(content, _HEAD.size + n * _POINT.size) for n in range(count)]
     at = _HEAD.size + count * _POINT.size
-    found = []
+    checkpoints = []
     for compressed, text, bits, has_text in points:
-        found.append(Checkpoint(text, compressed, bits, content[at : at + window * has_text]))
+        checkpoints.append(Checkpoint(text, compressed, bits, content[at : at + window * has_text]))
         at += window * has_text
-    return Index(tuple(point for point in found if 0 < point.text < whole), whole)
+    return Index(tuple(point for point in checkpoints if 0 < point.text < whole), whole)
 
 
 def _from_sqlite(index: Path) -> Index:

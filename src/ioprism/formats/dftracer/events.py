@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,15 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.calls import Call, classify
-from ioprism.formats.dftracer.calls import CallParser, Calls, Index
-from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces, portions
-from ioprism.formats.dftracer.offsets import moved_bytes, offsets, pointer_key
+from ioprism.formats.dftracer.calls import (
+    CallColumns,
+    CallParser,
+    FileIndex,
+    moved_bytes,
+    offsets,
+    pointer_key,
+)
+from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces
 from ioprism.formats.dftracer.survey import Segment
 from ioprism.formats.dftracer.templates import PADDING
 from ioprism.formats.file_pointer import (
@@ -35,18 +40,18 @@ from ioprism.units import format_counted
 CORES = os.cpu_count() or 1
 WORKERS = min(8, CORES - 1) if CORES > 2 else 0  # beside what is done with the calls
 LARGEST_TASK = 64 * 2**20  # bytes of text inflated by one task; longer stretches are streamed
-BATCH = 2**18  # events handed on at once
+BATCH = 2**18  # events per table
 LONGEST = 10**9  # seconds from the trace's start; more is damage
 _CLASSES = {"POSIX": "posix", "STDIO": "stdio"}
 _OWN = "dftracer"  # events that DFTracer writes about itself
 _DATA = OPERATIONS.index("write")  # reads and writes come first
 
 
-Task = Callable[[], Iterable[Calls]]
+Task = Callable[[], Iterable[CallColumns]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class CallSource:
     """One file, or a range of it, and how to understand it."""
 
     path: Path
@@ -70,15 +75,15 @@ class _Damage:
 class DftracerPartition:
     """The calls of some files, or of a range of one."""
 
-    sources: tuple[Source, ...]
-    index: Index
+    sources: tuple[CallSource, ...]
+    index: FileIndex
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events in pieces of bounded size."""
-        return gathered(frame for s in self.sources for frame in self._frames(s, warn))
+        return join_small_frames(frame for s in self.sources for frame in self._frames(s, warn))
 
     def _frames(
-        self, source: Source, warn: Warn, pointers: FilePointers | None = None
+        self, source: CallSource, warn: Warn, pointers: FilePointers | None = None
     ) -> Iterator[pl.DataFrame]:
         damage, pointers = _Damage(), pointers or FilePointers()
         parser = CallParser(self._index_of(source))
@@ -88,12 +93,12 @@ class DftracerPartition:
             damage.unnamed += calls.undefined
             if len(calls.kind):
                 yield _Events(source, parser, damage).frame(calls, pointers)
-        _report(source.path.name, damage, warn)
+        _warn_of_damage(source.path.name, damage, warn)
 
-    def _index_of(self, source: Source) -> Index:
+    def _index_of(self, source: CallSource) -> FileIndex:
         if not source.own_hashes:
             return self.index
-        return Index({**self.index.by_hash, **source.own_hashes}, self.index.by_path)
+        return FileIndex({**self.index.by_hash, **source.own_hashes}, self.index.by_path)
 
 
 @dataclass(slots=True)
@@ -111,7 +116,7 @@ class Relay:
 class DftracerRange(DftracerPartition):
     """A range of one file: file pointers stand where the ranges before have left them."""
 
-    earlier: tuple[Source, ...] = ()
+    earlier: tuple[CallSource, ...] = ()
     relay: Relay = field(default_factory=Relay)
 
     @property
@@ -123,15 +128,15 @@ class DftracerRange(DftracerPartition):
         """Yield events; what was not read before in this process is replayed first."""
         pointers = self.relay.pointers.pop(self.continues, None)
         if pointers is None:
-            pointers = joined(self._read(source).moves for source in self.earlier)
-        yield from gathered(self._frames(self.sources[0], warn, pointers))
+            pointers = join_moves(self._read(source).moves for source in self.earlier)
+        yield from join_small_frames(self._frames(self.sources[0], warn, pointers))
         self.relay.pointers[self.continues + 1] = pointers
 
-    def prepared(self) -> PreparedRange:
+    def prepare(self) -> PreparedRange:
         """Read the range without knowing what came before it."""
         return self._read(self.sources[0])
 
-    def _read(self, source: Source) -> PreparedRange:
+    def _read(self, source: CallSource) -> PreparedRange:
         pointers, noted = FilePointers(unset=RELATIVE), Completeness()
         frames = tuple(self._frames(source, noted.warn, pointers))
         return PreparedRange(frames, pointers, noted.warnings)
@@ -145,30 +150,30 @@ class PreparedRange:
     moves: FilePointers
     warnings: tuple[str, ...]
 
-    def continued(self, earlier: Sequence[FilePointers], warn: Warn) -> Iterator[pl.LazyFrame]:
+    def continue_after(self, earlier: Sequence[FilePointers], warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events, knowing how the ranges before this one have moved file pointers."""
         for message in self.warnings:
             warn(message)
-        before = joined(earlier).at
+        before = join_moves(earlier).at
         table = pl.DataFrame(
             {"key": list(before), "before": list(before.values())},
             schema={"key": pl.Int64, "before": pl.Int64},
         ).filter(pl.col("before") != UNKNOWN)
-        return gathered(_placed(frame, table) for frame in self.frames)
+        return join_small_frames(_with_absolute_offsets(frame, table) for frame in self.frames)
 
 
-def _placed(frame: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+def _with_absolute_offsets(frame: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """Turn relative offsets into those of the file; null where it is not known."""
     relative = (frame["offset"] < RELATIVE_BELOW).fill_null(False)
     if not relative.any():
         return frame
     key = pointer_key(frame["process"].to_numpy(), frame["file"].fill_null(0).to_numpy())
-    found = pl.DataFrame({"key": key}).join(before, on="key", how="left", maintain_order="left")
-    own = frame["offset"] - RELATIVE + found["before"]
+    earlier = pl.DataFrame({"key": key}).join(before, on="key", how="left", maintain_order="left")
+    own = frame["offset"] - RELATIVE + earlier["before"]
     return frame.with_columns(offset=own.zip_with(relative, frame["offset"]))
 
 
-def joined(moves: Iterable[FilePointers]) -> FilePointers:
+def join_moves(moves: Iterable[FilePointers]) -> FilePointers:
     """Return where file pointers stand after some ranges, from the file's beginning on."""
     pointers = FilePointers()
     for one in moves:
@@ -176,7 +181,7 @@ def joined(moves: Iterable[FilePointers]) -> FilePointers:
     return pointers
 
 
-def gathered(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
+def join_small_frames(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
     """Join small tables: what is done once for a table costs less, the fewer there are."""
     held: list[pl.DataFrame] = []
     height = 0
@@ -193,20 +198,17 @@ def gathered(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
 def tasks_of(
     path: Path,
     segments: Sequence[Segment],
-    read: Callable[[Iterable[bytes]], Calls],
+    read: Callable[[bytes], CallColumns],
     trouble: Trouble,
 ) -> Iterator[Task]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
-    texts = (_text_of(path, segment, trouble) for segment in segments)
-    if not WORKERS:
-        yield partial(map, read, portions(chain.from_iterable(texts)))
-        return
-    for segment, text in zip(segments, texts, strict=True):
+    for segment in segments:
+        text = _text_of(path, segment, trouble)
         if segment.size <= LARGEST_TASK:
-            yield partial(map, read, portions(text))
+            yield partial(map, read, text)
         else:
-            for portion in portions(text):
-                yield partial(map, read, [list(portion)])
+            for piece in text:
+                yield partial(map, read, [piece])
 
 
 def _text_of(path: Path, segment: Segment, trouble: Trouble) -> Iterator[bytes]:
@@ -214,7 +216,7 @@ def _text_of(path: Path, segment: Segment, trouble: Trouble) -> Iterator[bytes]:
     return pieces(source, trouble, size=LARGE_PIECE, padding=b"\n" * PADDING)
 
 
-def in_order(tasks: Iterator[Task]) -> Iterator[Calls]:
+def in_order(tasks: Iterator[Task]) -> Iterator[CallColumns]:
     """Run tasks in threads, a few ahead of what is asked for, and keep their order.
 
     Two cores are busy without them, and what waits takes memory.
@@ -224,20 +226,20 @@ def in_order(tasks: Iterator[Task]) -> Iterator[Calls]:
             yield from task()
         return
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
-        running: deque[Future[list[Calls]]] = deque()
+        running: deque[Future[list[CallColumns]]] = deque()
         for task in tasks:
-            running.append(pool.submit(_done, task))
+            running.append(pool.submit(_run_task, task))
             if len(running) > WORKERS:
                 yield from running.popleft().result()
         for last in running:
             yield from last.result()
 
 
-def _done(task: Task) -> list[Calls]:
+def _run_task(task: Task) -> list[CallColumns]:
     return list(task())
 
 
-def _report(name: str, damage: _Damage, warn: Warn) -> None:
+def _warn_of_damage(name: str, damage: _Damage, warn: Warn) -> None:
     if damage.lines:
         warn(f"{name}: {format_counted(damage.lines, 'damaged line')} left out")
     if damage.calls:
@@ -255,23 +257,23 @@ def _report(name: str, damage: _Damage, warn: Warn) -> None:
 class _Events:
     """Turns parsed calls into events."""
 
-    source: Source
+    source: CallSource
     parser: CallParser
     damage: _Damage
 
-    def frame(self, every: Calls, pointers: FilePointers) -> pl.DataFrame:
+    def frame(self, every: CallColumns, pointers: FilePointers) -> pl.DataFrame:
         kinds = _Kinds.of(self.parser.kinds)
         calls = self._possible(every, kinds)
         layer, operation = kinds.layer[calls.kind], kinds.operation[calls.kind]
         process, rank = self._processes(calls)
-        moved = moved_bytes(calls.numbers, layer, operation)
+        moved = moved_bytes(calls, layer, operation)
         offset = offsets(
-            calls.numbers, process.to_numpy(), calls.file, layer, operation,
+            calls, process.to_numpy(), layer, operation,
             kinds.positional[calls.kind], moved, pointers,
         )  # fmt: skip
         bare = (operation <= _DATA) & (calls.file == UNKNOWN) & (moved == UNKNOWN)
         self.damage.bare += int(np.count_nonzero(bare))
-        begin, took = (pl.Series(calls.numbers[key]) for key in ("ts", "dur"))
+        begin, took = (pl.Series(calls[key]) for key in ("ts", "dur"))
         start = (begin - self.source.origin) / self.source.per_second
         unknown = pl.Series([None], dtype=pl.Boolean).new_from_index(0, len(start))
         return pl.DataFrame(
@@ -292,10 +294,10 @@ class _Events:
             schema=EVENTS.schema,
         )
 
-    def _possible(self, calls: Calls, kinds: _Kinds) -> Calls:
+    def _possible(self, calls: CallColumns, kinds: _Kinds) -> CallColumns:
         """The calls without DFTracer's own marks and those with damaged times."""
         longest = LONGEST * self.source.per_second
-        begin, took = calls.numbers["ts"], calls.numbers["dur"]
+        begin, took = calls["ts"], calls["dur"]
         origin = self.source.origin
         possible = (begin >= max(0, origin - longest)) & (begin <= origin + longest)
         possible &= (took >= 0) & (took < longest)
@@ -306,15 +308,15 @@ class _Events:
         self.damage.calls += int(foreign.sum()) - int(possible.sum())
         return calls.only(possible)
 
-    def _processes(self, calls: Calls) -> tuple[pl.Series, pl.Series]:
+    def _processes(self, calls: CallColumns) -> tuple[pl.Series, pl.Series]:
         known = self.source.processes
         if known.height == 1:
             return tuple(
                 known[name].new_from_index(0, len(calls.kind)) for name in ("process", "rank")
             )  # type: ignore[return-value]
-        both = pl.DataFrame({key: calls.numbers[key] for key in ("pid", "tid")})
-        found = both.join(known, on=["pid", "tid"], how="left", maintain_order="left")
-        return found["process"].fill_null(0), found["rank"].fill_null(0)
+        both = pl.DataFrame({key: calls[key] for key in ("pid", "tid")})
+        matched = both.join(known, on=["pid", "tid"], how="left", maintain_order="left")
+        return matched["process"].fill_null(0), matched["rank"].fill_null(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

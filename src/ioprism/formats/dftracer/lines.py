@@ -1,24 +1,31 @@
-"""Get whole lines out of `.pfw` and `.pfw.gz` files, in pieces of bounded size."""
+"""Get whole lines out of `.pfw` and `.pfw.gz` files: where to cut a file, and its pieces.
+
+Plain text is cut behind the next line end. Compressed files can only be cut between gzip
+members, which DFTracer 2.2 writes every 16 MiB of text: their headers are searched for. A
+header may also turn up by chance inside a member, so the ranges are confirmed by reading them.
+A single member can be cut if there is an index of it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import mmap
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO
 
 from isal import isal_zlib
 
-from ioprism.formats.dftracer.checkpoints import Stretch, inflated_from
-from ioprism.formats.text import GZIP, UNREADABLE
+from ioprism.formats.dftracer.checkpoints import Checkpoint, TextStretch, index_of, inflated_from
+from ioprism.formats.text import GZIP, UNREADABLE, is_gzip
 
-WINDOW = 2**18  # compressed bytes read at once
-CHUNK = 2**20  # inflated bytes taken at once
-PIECE = 2**20  # bytes of text handed on at once
+WINDOW = 2**18  # compressed bytes per read
+CHUNK = 2**20  # inflated bytes per step
+PIECE = 2**20  # bytes of text in a piece
 LARGE_PIECE = 4 * 2**20
-PORTION = 32 * 2**20  # bytes of text parsed at once
-LONGEST_LINE = 14 * 2**20  # bytes; DuckDB reads into buffers of twice as much
+LONGEST_LINE = 14 * 2**20  # bytes; real lines have a few hundred
 
 
 @dataclass(slots=True)
@@ -42,7 +49,7 @@ def chunks(
     *,
     start: int = 0,
     stop: int | None = None,
-    stretch: Stretch | None = None,
+    stretch: TextStretch | None = None,
 ) -> Iterator[bytes | Member]:
     """Yield the text between two positions of the file, and where gzip members end.
 
@@ -57,10 +64,10 @@ def chunks(
         file.seek(start)
         left = math.inf if stop is None else stop - start
         source = _windows(file, left)
-        yield from _inflated(source, start, trouble) if compressed else source
+        yield from _inflate_members(source, start, trouble) if compressed else source
 
 
-def _between(file: BinaryIO, stretch: Stretch, trouble: Trouble) -> Iterator[bytes]:
+def _between(file: BinaryIO, stretch: TextStretch, trouble: Trouble) -> Iterator[bytes]:
     """Yield the lines of a stretch: its neighbours find the same line ends."""
     begin = stretch.begin
     at = 0 if begin is None else begin.text
@@ -98,7 +105,9 @@ def _windows(file: BinaryIO, left: float) -> Iterator[bytes]:
         yield window
 
 
-def _inflated(source: Iterator[bytes], at: int, trouble: Trouble) -> Iterator[bytes | Member]:
+def _inflate_members(
+    source: Iterator[bytes], at: int, trouble: Trouble
+) -> Iterator[bytes | Member]:
     inflate = isal_zlib.decompressobj(wbits=31)
     started = False
     for window in source:
@@ -154,15 +163,97 @@ def pieces(
         yield rest + padding
 
 
-def portions(text: Iterator[bytes]) -> Iterator[Iterator[bytes]]:
-    """Cut a text into portions, each of which has to be read before the next."""
-    for piece in text:
-        yield _portion(piece, text)
+PLAIN = 32 * 2**20  # bytes of text that are worth a separate range
+COMPRESSED = 4 * 2**20
+PROBE = 2**16  # compressed bytes that tell a member from a chance likeness
+HEADER = GZIP + b"\x08"
 
 
-def _portion(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    size = len(first)
-    while size < PORTION and (piece := next(rest, None)) is not None:
-        size += len(piece)
-        yield piece
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Where to read in a file."""
+
+    path: Path
+    start: int
+    stop: int
+    last: bool = True  # whether the file ends here
+    stretch: TextStretch | None = None  # where in the text of a single gzip member
+
+    @property
+    def first(self) -> bool:
+        """Whether the file begins here."""
+        return self.start == 0 and (self.stretch is None or self.stretch.begin is None)
+
+
+def ranges(path: Path) -> list[Range]:
+    """Cut a file into ranges of about equal size."""
+    size = path.stat().st_size
+    compressed = is_gzip(path)
+    least = COMPRESSED if compressed else PLAIN
+    if size < 2 * least:
+        return [Range(path, 0, size)]
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        find = _member_at if compressed else _line_at
+        cuts = [0, *dict.fromkeys(_cuts(text, least, find)), size]
+    if compressed and len(cuts) == 2:
+        return _stretches(path, size)
+    return [Range(path, start, stop, last=stop == size) for start, stop in pairwise(cuts)]
+
+
+def lacks_index(path: Path) -> bool:
+    """Whether the file could be cut if there were an index of it."""
+    parts = ranges(path)
+    return len(parts) == 1 and parts[0].stop >= 2 * COMPRESSED and is_gzip(path)
+
+
+def _stretches(path: Path, size: int) -> list[Range]:
+    """Cut a single gzip member, if an index says where inflating can begin."""
+    index = index_of(path)
+    begins: list[Checkpoint | None] = [None]
+    for point in index.points:
+        at = begins[-1].text if begins[-1] is not None else 0
+        if at + PLAIN <= point.text <= index.size - PLAIN:
+            begins.append(point)
+    if len(begins) == 1:
+        return [Range(path, 0, size)]
+    ends = [point.text for point in begins if point is not None]
+    return [
+        Range(path, 0, size, end == index.size, TextStretch(begin, end))
+        for begin, end in zip(begins, [*ends, index.size], strict=True)
+    ]
+
+
+def _cuts(
+    text: mmap.mmap, least: int, find: Callable[[mmap.mmap, int], int | None]
+) -> Iterator[int]:
+    at = least
+    while at < len(text) - least:
+        cut = find(text, at)
+        if cut is None:
+            return
+        yield cut
+        at = cut + least
+
+
+def _line_at(text: mmap.mmap, at: int) -> int | None:
+    """Where the next line begins."""
+    end = text.find(b"\n", at, at + LONGEST_LINE)
+    return None if end < 0 or end + 1 >= len(text) else end + 1
+
+
+def _member_at(text: mmap.mmap, at: int) -> int | None:
+    """Where the next gzip member begins that holds lines as DFTracer writes them."""
+    header = text.find(HEADER, at)
+    while header >= 0:
+        if _begins_a_line(text[header : header + PROBE]):
+            return header
+        header = text.find(HEADER, header + 1)
+    return None
+
+
+def _begins_a_line(member: bytes) -> bool:
+    try:
+        text = isal_zlib.decompressobj(wbits=31).decompress(member, PROBE)
+    except UNREADABLE:
+        return False
+    return text.startswith((b'{"id":', b'{"name":')) and b"\n" in text

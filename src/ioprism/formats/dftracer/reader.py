@@ -11,22 +11,21 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.clocks import aligned
+from ioprism.formats.clocks import align_clocks
 from ioprism.formats.dftracer.aggregated import Aggregates
-from ioprism.formats.dftracer.calls import Index
+from ioprism.formats.dftracer.calls import FileIndex
 from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, index_place, make_index
 from ioprism.formats.dftracer.events import (
+    CallSource,
     DftracerPartition,
     DftracerRange,
     Relay,
-    Source,
 )
-from ioprism.formats.dftracer.lines import Trouble, chunks
-from ioprism.formats.dftracer.ranges import Range, lacks_index, ranges
-from ioprism.formats.dftracer.survey import Segment, Survey, joined, survey
+from ioprism.formats.dftracer.lines import Range, Trouble, chunks, lacks_index, ranges
+from ioprism.formats.dftracer.survey import Segment, Survey, join_surveys, survey
 from ioprism.formats.files import check_readable, files_below
 from ioprism.formats.job_groups import ProcessFile
-from ioprism.formats.surveys import each, on_workers
+from ioprism.formats.reading import Reading
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
@@ -36,7 +35,7 @@ HEAD = 4096  # bytes that show what a file is
 MOST_FILES = 1_000_000
 MOST_NAMED = 4  # programs of a workflow
 INIT = 1  # takes in processes whose parent has ended, or is outside their container
-PARTITION = 32 * 2**20  # bytes of text that are worth a partition of their own
+PARTITION = 32 * 2**20  # bytes of text that are worth a separate partition
 _FIRST = re.compile(
     rb'\s*(?:\[\s*)?\{(?:"id":"?\d+"?,)?"name":"[^"]*","cat":"[^"]*",(?:"type":\d+,)?'
     rb'(?:"ts":"?\d+"?,"ph":"?\w"?,)?"pid":"?\d+"?,"tid":"?\d+"?,'
@@ -54,6 +53,9 @@ class DftracerReader:
     tells = frozenset(
         {"calls", "metadata", "offsets", "ranks", "threads", "hosts", "files", "layers"}
     )
+
+    def __init__(self, reading: Reading | None = None) -> None:
+        self.reading = reading or Reading()
 
     def recognises(self, source: Path) -> bool:
         """Whether the content is lines as DFTracer writes them. Never raises."""
@@ -80,17 +82,17 @@ class DftracerReader:
         """Look through files, to find out which are one job and to join them."""
         for path in paths:
             check_readable(path)
-        return _surveys(paths)
+        return _surveys(paths, self.reading)
 
     def describe(self, surveys: Sequence[Survey]) -> list[ProcessFile]:
         """Return what the files say about their processes."""
-        content = _Content((), list(surveys))
+        content = _DftracerContent((), list(surveys))
         return [content.process_file(one) for one in surveys]
 
     def join(self, sources: Sequence[Path], surveys: Sequence[Survey]) -> Trace:
         """Return one trace of files that are one job; `sources` are the paths it is known by."""
-        content = _Content(tuple(sources), list(surveys))
-        return aligned(content.trace(), content.spans)
+        content = _DftracerContent(tuple(sources), list(surveys))
+        return align_clocks(content.trace(), content.spans, self.reading.clock_offsets)
 
 
 def _is_trace(path: Path) -> bool:
@@ -101,7 +103,7 @@ def _is_trace(path: Path) -> bool:
 
 def _is_folder(folder: Path) -> bool:
     """Whether there are DFTracer files in a folder and no files that may be other traces."""
-    found = None
+    last_trace = None
     for number, path in enumerate(folder.rglob("*")):
         if number > MOST_FILES:
             return False
@@ -109,43 +111,45 @@ def _is_folder(folder: Path) -> bool:
         if hidden or not path.is_file():  # dftracer-utils keeps its index in such a folder
             continue
         if path.name.endswith(_SUFFIXES):
-            found = path
+            last_trace = path
         elif path.suffix and path.suffix not in _NO_TRACE:
             return False
-    return found is not None and _is_trace(found)
+    return last_trace is not None and _is_trace(last_trace)
 
 
 def _trace_files(folder: Path) -> list[Path]:
     return [p for p in files_below(folder) if p.name.endswith(_SUFFIXES) or p.is_dir()]
 
 
-def _surveys(paths: Sequence[Path]) -> list[Survey]:
+def _surveys(paths: Sequence[Path], reading: Reading) -> list[Survey]:
     """Survey all ranges of all files, on the workers if there are some."""
-    if on_workers() and (whole := [path for path in paths if lacks_index(path)]):
-        each(_index, [(path.absolute(), index_place(path.absolute())) for path in whole])
+    whole = [path.absolute() for path in paths if lacks_index(path)] if reading.workers else []
+    if whole:
+        beside = reading.indexes_beside_files
+        reading.each(_index, [(path, index_place(path, beside=beside)) for path in whole])
     parts = [part for path in paths for part in ranges(path)]
     by_file: dict[Path, list[Survey]] = {path: [] for path in paths}
-    for part, found in zip(parts, each(survey, parts), strict=True):
-        by_file[part.path].append(found)
-    return [_whole(found) for found in by_file.values()]
+    for part, part_survey in zip(parts, reading.each(survey, parts), strict=True):
+        by_file[part.path].append(part_survey)
+    return [_join_parts(surveys) for surveys in by_file.values()]
 
 
 def _index(given: tuple[Path, Path]) -> bool:
     return make_index(*given)
 
 
-def _whole(parts: list[Survey]) -> Survey:
+def _join_parts(parts: list[Survey]) -> Survey:
     """Join the parts of a file; an index that leads astray is left aside."""
     path = parts[0].path
     if any(s.stretch for part in parts for s in part.segments) and any(
         part.trouble.cut for part in parts
     ):
         return survey(Range(path, 0, path.stat().st_size))
-    return joined(parts)
+    return join_surveys(parts)
 
 
 @dataclass(frozen=True)
-class _Content:
+class _DftracerContent:
     """All files, and what they need to know of each other."""
 
     sources: tuple[Path, ...]
@@ -171,10 +175,10 @@ class _Content:
 
     def _warn_of_collisions(self, noted: Completeness) -> None:
         """One message for all files: a job has thousands."""
-        found = [one for one in self.surveys if one.collisions]
-        total = sum(one.collisions for one in found)
+        ambiguous = [one for one in self.surveys if one.collisions]
+        total = sum(one.collisions for one in ambiguous)
         if total:
-            files = found[0].path.name if len(found) == 1 else f"{len(found)} files"
+            files = ambiguous[0].path.name if len(ambiguous) == 1 else f"{len(ambiguous)} files"
             noted.warn(f"{files}: {format_counted(total, 'name')} with another name's hash")
 
     def trace(self) -> Trace:
@@ -224,7 +228,7 @@ class _Content:
     @cached_property
     def spans(self) -> dict[str, tuple[float, float]]:
         """First and last time on every host, in seconds since the job's start."""
-        found: dict[str, tuple[float, float]] = {}
+        spans: dict[str, tuple[float, float]] = {}
         for one in self.surveys:
             if one.first is None or not one.processes:
                 continue
@@ -232,9 +236,9 @@ class _Content:
             begin, end = (
                 (_nanoseconds(one, ticks) - self.origin) / 1e9 for ticks in (one.first, one.last)
             )
-            before = found.get(host, (begin, end))
-            found[host] = min(before[0], begin), max(before[1], end)
-        return found
+            before = spans.get(host, (begin, end))
+            spans[host] = min(before[0], begin), max(before[1], end)
+        return spans
 
     def _job(self) -> Job:
         ended = [_nanoseconds(one, one.last) for one in self.surveys if one.last is not None]
@@ -336,7 +340,7 @@ class _Content:
 
     @cached_property
     def hashes(self) -> dict[str, str]:
-        """Path by hash: the first meaning, for files that do not define one of their own."""
+        """Path by hash: the first meaning, for files that do not define it."""
         known: dict[str, str] = {}
         for one in self.surveys:
             for key, path in one.files.items():
@@ -346,8 +350,8 @@ class _Content:
     def _partitions(self, surveys: Sequence[Survey]) -> Iterator[DftracerPartition]:
         """Small files share a partition, large ones are cut."""
         old = any(one.paths for one in self.surveys)
-        index = Index(self._rows_of(self.hashes), self.paths if old else {})
-        held: list[Source] = []
+        index = FileIndex(self._rows_of(self.hashes), self.paths if old else {})
+        held: list[CallSource] = []
         size = 0
         for one in surveys:
             stretches = _stretches(one.segments)
@@ -363,7 +367,7 @@ class _Content:
             yield DftracerPartition(tuple(held), index)
 
     def _ranges(
-        self, one: Survey, stretches: Sequence[Sequence[Segment]], index: Index
+        self, one: Survey, stretches: Sequence[Sequence[Segment]], index: FileIndex
     ) -> Iterator[DftracerRange]:
         sources = tuple(self._source(one, stretch) for stretch in stretches)
         relay = Relay()
@@ -374,7 +378,7 @@ class _Content:
         """Row of the file table by hash."""
         return {key: self.paths[path] for key, path in names.items()}
 
-    def _source(self, one: Survey, segments: Sequence[Segment]) -> Source:
+    def _source(self, one: Survey, segments: Sequence[Segment]) -> CallSource:
         keys = [(self._host(one, pid) or "", pid, tid) for pid, tid in one.processes]
         processes = pl.DataFrame(
             {
@@ -387,7 +391,7 @@ class _Content:
         )
         own = {key: path for key, path in one.files.items() if self.hashes[key] != path}
         origin = self.origin // (1_000_000_000 // one.per_second)
-        return Source(
+        return CallSource(
             one.path, tuple(segments), origin, one.per_second, processes, self._rows_of(own)
         )
 

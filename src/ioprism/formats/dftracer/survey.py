@@ -1,33 +1,34 @@
 """The first look at DFTracer files: names, processes, time range, and where to cut them.
 
-Names are told by hashes that may be used before they are defined, even in another process's
+Names are given as hashes, which may be used before they are defined, even in another process's
 file, so that all files are surveyed before any call is read. Only metadata lines are parsed
 in this pass, the rest is searched; versions that have none, and write names into every line,
-are parsed whole. A large file is surveyed range by range, and the parts are joined.
+are parsed whole. A large file is surveyed range by range, and the parts are join_surveys.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import polars as pl
 
-from ioprism.formats.dftracer.checkpoints import Stretch
-from ioprism.formats.dftracer.lines import Member, Trouble, chunks, pieces
-from ioprism.formats.dftracer.objects import (
-    arguments_of,
+from ioprism.formats.dftracer.checkpoints import TextStretch
+from ioprism.formats.dftracer.decode import (
+    CALL,
+    COUNTER,
+    DAMAGED_LINE,
+    Arguments,
+    DecodedLines,
+    Line,
+    decode_line,
+    decode_text,
     hash_of,
-    is_call,
-    read_object,
     whole_number,
 )
-from ioprism.formats.dftracer.parse import Parsed, parse
-from ioprism.formats.dftracer.ranges import Range
+from ioprism.formats.dftracer.lines import Member, Range, Trouble, chunks, pieces
 
 OWN = b'"cat":"dftracer"'  # DFTracer's lines about itself
 COUNTED = b'"dft_cnt":'  # sums of the aggregated mode
@@ -41,7 +42,7 @@ _ALIKE = re.compile(
 )
 NUMBERED = b'{"id":'
 _ID = re.compile(rb'\{"id":"?(\d{1,18})"?,')
-SEGMENT = 16 * 2**20  # inflated bytes that are worth a task of their own
+SEGMENT = 16 * 2**20  # inflated bytes that are worth a separate task
 HEAD = 65536  # bytes of a piece that mostly show whether it holds calls
 ENDS = 8192  # bytes that show the numbers of the first and of the last lines of a piece
 FIRST_VERSION_WITH_UNITS = "time_metric"
@@ -54,7 +55,7 @@ class Segment:
     start: int  # bytes in the file
     stop: int
     size: int  # bytes of text
-    stretch: Stretch | None = None  # where in the text of a single gzip member
+    stretch: TextStretch | None = None  # where in the text of a single gzip member
 
 
 @dataclass(slots=True)
@@ -132,13 +133,13 @@ class Survey:
 
 def survey(part: Range) -> Survey:
     """Look through a file, or a range of it."""
-    found = Survey(part.path)
+    notes = Survey(part.path)
     piece = b""
-    for piece in pieces(_cut(found, part), found.trouble):
-        _look(piece, found, at_start=part.first)
-    if part.last and not found.ended and piece:
-        _take_columns(parse([piece]), found)
-    return found
+    for piece in pieces(_cut(notes, part), notes.trouble):
+        _look(piece, notes, at_start=part.first)
+    if part.last and not notes.ended and piece:
+        _take_columns(decode_text(piece), notes)
+    return notes
 
 
 _TABLES = ("files", "hosts", "strings", "paths", "processes", "host_of", "named_host_of",
@@ -146,7 +147,7 @@ _TABLES = ("files", "hosts", "strings", "paths", "processes", "host_of", "named_
 _FLAGS = ("nanoseconds", "has_counters", "has_calls", "begun", "ended")
 
 
-def joined(parts: Sequence[Survey]) -> Survey:
+def join_surveys(parts: Sequence[Survey]) -> Survey:
     """Join the surveys of all ranges of one file."""
     whole = parts[0]
     for part in parts[1:]:
@@ -169,46 +170,46 @@ def joined(parts: Sequence[Survey]) -> Survey:
     return whole
 
 
-def _cut(found: Survey, part: Range) -> Iterator[bytes | Member]:
+def _cut(notes: Survey, part: Range) -> Iterator[bytes | Member]:
     """Pass the text on, and note where it can be cut: behind a member that ends with a line."""
     start, size = part.start, 0
     whole = True  # whether the text so far ends with a line
     try:
-        text = chunks(found.path, found.trouble, start=start, stop=part.stop, stretch=part.stretch)
+        text = chunks(notes.path, notes.trouble, start=start, stop=part.stop, stretch=part.stretch)
         for chunk in text:
             if not isinstance(chunk, Member):
                 whole = chunk.endswith(b"\n")
                 size += len(chunk)
                 yield chunk
             elif whole and size >= SEGMENT:
-                found.segments.append(Segment(start, chunk.end, size))
+                notes.segments.append(Segment(start, chunk.end, size))
                 start, size = chunk.end, 0
     finally:  # also where reading stops early
         if size:
-            found.segments.append(Segment(start, part.stop, size, part.stretch))
+            notes.segments.append(Segment(start, part.stop, size, part.stretch))
 
 
-def _look(piece: bytes, found: Survey, *, at_start: bool) -> None:
+def _look(piece: bytes, notes: Survey, *, at_start: bool) -> None:
     lines = _line_count(piece)
-    alike = _are_alike(piece, lines, found)
+    alike = _are_alike(piece, lines, notes)
     own_calls = unnumbered = 0
-    for line in () if alike else _own_lines(piece):
-        read = read_object(line)
-        if read is not None:
-            _take_line(read, found)
-            own_calls += is_call(read)
-            unnumbered += "id" not in read
-    found.has_calls = found.has_calls or _has_calls(piece, own_calls)
+    for text in () if alike else _own_lines(piece):
+        line = decode_line(text)
+        if line is not DAMAGED_LINE:
+            _take_line(line, notes)
+            own_calls += line.ph in CALL
+            unnumbered += line.id is None
+    notes.has_calls = notes.has_calls or _has_calls(piece, own_calls)
     # Sums beside calls are counted when the calls are read.
-    found.has_counters = found.has_counters or (not found.has_calls and COUNTED in piece)
-    found.numbering.take(piece, lines - unnumbered)
+    notes.has_counters = notes.has_counters or (not notes.has_calls and COUNTED in piece)
+    notes.numbering.take(piece, lines - unnumbered)
     written_out = any(piece.find(name, 0, HEAD) >= 0 for name in WRITTEN_OUT)
-    undated = at_start and found.first is None
-    if undated or written_out or not (alike or _known_pairs(piece, lines, found)):
-        _take_columns(parse([piece]), found)
+    undated = at_start and notes.first is None
+    if undated or written_out or not (alike or _known_pairs(piece, lines, notes)):
+        _take_columns(decode_text(piece), notes)
 
 
-def _are_alike(piece: bytes, lines: int, found: Survey) -> bool:
+def _are_alike(piece: bytes, lines: int, notes: Survey) -> bool:
     """Whether all lines are of one category, process and thread, and none is DFTracer's own.
 
     Counting one long text is far quicker than searching for two short ones.
@@ -216,7 +217,7 @@ def _are_alike(piece: bytes, lines: int, found: Survey) -> bool:
     first = _ALIKE.search(piece)
     if first is None or piece.count(first[0]) < lines:
         return False
-    found.processes[int(first[1]), int(first[2])] = None
+    notes.processes[int(first[1]), int(first[2])] = None
     return True
 
 
@@ -239,68 +240,75 @@ def _own_lines(piece: bytes) -> Iterator[bytes]:
     while at >= 0:
         begin, end = piece.rfind(b"\n", 0, at) + 1, piece.find(b"\n", at)
         end = len(piece) if end < 0 else end
-        yield piece[begin:end].strip()
+        yield piece[begin:end].strip(b", \r")
         at = piece.find(OWN, end)
 
 
-def _known_pairs(piece: bytes, lines: int, found: Survey) -> bool:
-    """Whether all processes and threads of the piece could be found by searching."""
+def _known_pairs(piece: bytes, lines: int, notes: Survey) -> bool:
+    """Whether all processes and threads of the piece could be notes by searching."""
     first = _PAIR.search(piece)
     if first is None:
         return False
     if piece.count(first[0]) >= lines:  # counting one is far quicker than finding all
-        found.processes[int(first[1]), int(first[2])] = None
+        notes.processes[int(first[1]), int(first[2])] = None
         return True
     pairs = _PAIR.findall(piece)
-    found.processes.update(dict.fromkeys((int(pid), int(tid)) for pid, tid in set(pairs)))
+    notes.processes.update(dict.fromkeys((int(pid), int(tid)) for pid, tid in set(pairs)))
     return len(pairs) >= lines
 
 
-def _take_line(read: Mapping[str, Any], found: Survey) -> None:
-    arguments = arguments_of(read)
-    name, pid = read.get("name"), whole_number(read.get("pid"))
-    value, text = arguments.get("value"), arguments.get("name")
+def _take_line(line: Line, notes: Survey) -> None:
+    arguments = line.arguments
+    name, pid = line.name, whole_number(line.pid)
+    value, text = arguments.value, arguments.name
     if name == "CM" and text == FIRST_VERSION_WITH_UNITS:
-        found.nanoseconds = value == "NS"
-    tables = {"FH": found.files, "HH": found.hosts, "SH": found.strings}
-    if name in tables and isinstance(text, str) and (key := hash_of(value)) is not None:
-        known = tables[name].setdefault(key, text)
-        found.collisions += known != text
+        notes.nanoseconds = value == "NS"
+    table = {"FH": notes.files, "HH": notes.hosts, "SH": notes.strings}.get(str(name))
+    if table is not None and isinstance(text, str) and (key := hash_of(value)) is not None:
+        notes.collisions += table.setdefault(key, text) != text
     if pid is None:
         return
-    host = hash_of(arguments.get("hhash"))
+    host = hash_of(arguments.hhash)
     if host is not None:
-        found.host_of.setdefault(pid, host)
+        notes.host_of.setdefault(pid, host)
     if name == "start":
-        _take_start(arguments, pid, found)
-    ts = whole_number(read.get("ts"))
+        _take_start(arguments, pid, notes)
+    ts = whole_number(line.ts)
     if ts is not None and ts >= 0:
-        found.span(ts, ts)
-        found.ended |= name == "end"
+        notes.span(ts, ts)
+        notes.ended |= name == "end"
 
 
-def _take_start(arguments: Mapping[str, Any], pid: int, found: Survey) -> None:
-    found.begun = True
-    for key, table in (("exec_hash", found.program_of), ("cmd_hash", found.command_of)):
-        value = hash_of(arguments.get(key))
-        if value is not None:
-            table.setdefault(pid, value)
-    parent = whole_number(arguments.get("ppid"))
+def _take_start(arguments: Arguments, pid: int, notes: Survey) -> None:
+    notes.begun = True
+    programs = (
+        (arguments.exec_hash, notes.program_of),
+        (arguments.cmd_hash, notes.command_of),
+    )
+    for value, table in programs:
+        code = hash_of(value)
+        if code is not None:
+            table.setdefault(pid, code)
+    parent = whole_number(arguments.ppid)
     if parent is not None:
-        found.parent_of.setdefault(pid, parent)
+        notes.parent_of.setdefault(pid, parent)
 
 
-def _take_columns(parsed: Parsed, found: Survey) -> None:
-    for pid, tid, category in parsed.counters.select("pid", "tid", "cat").iter_rows():
-        if pid is not None and tid is not None and category != "dftracer":
-            found.processes[pid, tid] = None
-    calls = parsed.calls
-    if calls.is_empty():
+def _take_columns(decoded: DecodedLines, notes: Survey) -> None:
+    """Take what every line says: names that are written out, processes, times."""
+    for line in decoded.others:
+        pid, tid = whole_number(line.pid), whole_number(line.tid)
+        if line.ph in COUNTER and pid is not None and tid is not None and line.cat != "dftracer":
+            notes.processes[pid, tid] = None
+    if not decoded.calls:
         return
-    times = calls.select(first=pl.min("ts"), last=(pl.col("ts") + pl.col("dur")).max())
-    found.span(*times.row(0))
-    found.processes.update(dict.fromkeys(calls.select("pid", "tid").unique().rows()))
-    found.paths.update(dict.fromkeys(calls["fname"].drop_nulls().unique(maintain_order=True)))
-    hosts = calls.select("pid", "hostname").drop_nulls().unique(maintain_order=True)
-    for pid, host in hosts.rows():
-        found.named_host_of.setdefault(pid, host)
+    columns = {key: column[decoded.is_call] for key, column in decoded.required_numbers.items()}
+    notes.span(int(columns["ts"].min()), int((columns["ts"] + columns["dur"]).max()))
+    pairs = list(zip(columns["pid"].tolist(), columns["tid"].tolist(), strict=True))
+    notes.processes.update(dict.fromkeys(pairs))
+    for (process, _), line in zip(pairs, decoded.calls, strict=True):
+        path, host = line.arguments.fname, line.arguments.hostname
+        if isinstance(path, str):
+            notes.paths[path] = None
+        if isinstance(host, str):
+            notes.named_host_of.setdefault(process, host)

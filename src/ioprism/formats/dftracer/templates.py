@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.formats.dftracer.objects import arguments_of, is_call, unequal_keys, whole_number
+from ioprism.formats.dftracer.decode import CALL, whole_number
 
 Places = npt.NDArray[np.intp]
 Words = npt.NDArray[np.uint64]
@@ -46,7 +46,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Text:
-    """Lines, of which any bytes can be taken for many places at once."""
+    """Lines, of which bytes at many places can be taken together."""
 
     def __init__(self, padded: bytes) -> None:
         self.raw = padded  # behind the lines there are `PADDING` bytes
@@ -63,13 +63,13 @@ class Text:
         return self.raw[self.starts[number] : self.ends[number]]
 
     def words(self, places: Places, number: int) -> Words:
-        """Return so many words from each place on, the first byte of each as its lowest."""
+        """Return some words from each place on, the first byte of each as its lowest."""
         size = 8 * number
         shape = (len(self.raw) - size + 1,)
         taken = np.ndarray(shape, f"V{size}", self.raw, strides=(1,))[places]
         return taken.view("<u8").reshape(-1, number)
 
-    def behind(self, step: _Step) -> Places:
+    def behind(self, step: _TemplateStep) -> Places:
         """Return where lines go on behind a step that templates share; -1 where it does not fit."""
         begin = step.literal.text
         if begin not in self._behind:
@@ -80,18 +80,18 @@ class Text:
         return self._behind[begin]
 
 
-def _width(word: Words) -> Places:
+def _digit_count(word: Words) -> Places:
     """How many digits a word begins with."""
     other = word ^ _ZEROS
     other |= other + _TO_HIGH
-    other &= _HIGH  # the lowest bit is that of the first byte that is no digit
+    other &= _HIGH  # the lowest bit is that of the first byte that is not a digit
     other &= -other
     other -= _ONE
     bits: Places = np.bitwise_count(other).astype(np.intp)
     return bits >> 3
 
 
-def _number(word: Words, width: Places) -> Words:
+def _parse_digits(word: Words, width: Places) -> Words:
     """Return the number that the first digits of a word are: by pairs, fours, then all eight."""
     value = (word ^ _ZEROS) << ((_DIGITS - width) << 3).astype(np.uint64)
     for factor, shift, mask in _JOINS:
@@ -142,8 +142,8 @@ class Hashes:
             lower = lower[place[lower] < len(self._keys) - 1]
             place[lower] += 1
             lower = lower[self._keys[place[lower]] < keys[lower]]
-        found = self._texts[place]
-        return found[:, 2], (found[:, 0] == first) & (found[:, 1] == second)
+        nearest = self._texts[place]
+        return nearest[:, 2], (nearest[:, 0] == first) & (nearest[:, 1] == second)
 
     def of_numbers(self, numbers: Words) -> tuple[Words, Flags]:
         """Return the codes of hashes that are bare numbers, and which of them are known."""
@@ -180,7 +180,7 @@ class _Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _TemplateStep:
     """Bytes that a line has to have, and the value behind them."""
 
     literal: _Literal
@@ -207,13 +207,13 @@ class _Step:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Template:
+class LineTemplate:
     """One kind of line."""
 
     name: str
     category: str
     same: Mapping[str, int]  # values that all of these lines have
-    steps: tuple[_Step, ...]
+    steps: tuple[_TemplateStep, ...]
 
     def fit(self, text: Text, rows: Places, hashes: Hashes) -> tuple[Places, Values]:
         """Return which of some lines are of this kind, and what they say."""
@@ -241,7 +241,7 @@ class _State:
     places: Places
     values: dict[str, Words] = field(default_factory=dict)
 
-    def take(self, step: _Step, hashes: Hashes) -> None:
+    def take(self, step: _TemplateStep, hashes: Hashes) -> None:
         """Keep lines that go on as the step says."""
         literal = step.literal
         if literal.name_at is not None:
@@ -258,12 +258,12 @@ class _State:
         elif step.digits:
             self._take_number(step, words, hashes)
 
-    def _take_number(self, step: _Step, words: Words, hashes: Hashes) -> None:
+    def _take_number(self, step: _TemplateStep, words: Words, hashes: Hashes) -> None:
         """Read digits; a number that JSON does not allow, or that is too long, does not fit."""
         word = step.literal.behind(words)
-        width = _width(word)
+        width = _digit_count(word)
         fits = (width > 0) & ((word & np.uint64(0xFF) != np.uint64(ord("0"))) | (width == 1))
-        value = _number(word, width) if step.key else word
+        value = _parse_digits(word, width) if step.key else word
         total = width
         for part in range(1, max(2, -(-step.digits // _DIGITS))):
             full = width == _DIGITS
@@ -275,10 +275,10 @@ class _State:
                 if near
                 else self.text.words(self.places + total, 1)[:, 0]
             )
-            width = _width(word) * full
+            width = _digit_count(word) * full
             total = total + width
             if step.key:
-                value = value * _TENS[width] + _number(word, width)
+                value = value * _TENS[width] + _parse_digits(word, width)
         if step.digits > 2 * _DIGITS:
             fits &= (total < 20) & (value < np.uint64(2**63))
         if step.key == "fhash":
@@ -286,8 +286,8 @@ class _State:
             fits &= known
         self._go_on(fits, total, {step.key: -value if step.negative else value} if step.key else {})
 
-    def _go_on(self, fits: Flags, size: int | Places, found: dict[str, Words]) -> None:
-        self.values |= found
+    def _go_on(self, fits: Flags, size: int | Places, values: dict[str, Words]) -> None:
+        self.values |= values
         self.places = self.places + size
         self.keep(fits)
 
@@ -301,7 +301,7 @@ class _State:
 
 def template_of(
     line: bytes, numbers: Collection[str], hashes: Hashes, *, of_one_thread: bool
-) -> Template | None:
+) -> LineTemplate | None:
     """Make a template of a call; None if it is none, or is written in an unusual way.
 
     Args:
@@ -311,44 +311,46 @@ def template_of(
         of_one_thread: whether process and thread are those of the line.
     """
     read = _plain_object(line)
-    if read is None or not is_call(read) or not isinstance(read.get("name"), str):
+    if read is None or read.get("ph") not in CALL or not isinstance(read.get("name"), str):
         return None
     same = {key: whole_number(read.get(key)) for key in ("pid", "tid") if of_one_thread}
     inner = line.find(_ARGUMENTS) if _ARGUMENTS in line else len(line)
     steps, at = [], 0
-    for found in _VALUE.finditer(line):
-        key, inside = found[1].decode(), found.start() > inner
+    for match in _VALUE.finditer(line):
+        key, inside = match[1].decode(), match.start() > inner
         if not inside and key in ("name", "cat", "ph", "type", *same):
             continue
-        step = _step(found, line, at, numbers if inside else _TIMES, hashes)
+        step = _step(match, line, at, numbers if inside else _TIMES, hashes)
         if step is not None:
             steps.append(step)
-            at = found.end(3 if found[4] is None else 4)
+            at = match.end(3 if match[4] is None else 4)
     made = {step.key for step in steps}.union(same)
-    wanted = {*_TIMES, *(key for key in arguments_of(read) if key in (*numbers, "fhash"))}
+    arguments = read.get("args")
+    given = arguments if isinstance(arguments, dict) else {}
+    wanted = {*_TIMES, *(key for key in given if key in (*numbers, "fhash"))}
     constants = {key: value for key, value in same.items() if value is not None}
     if not made >= wanted or len(constants) < len(same):
         return None
-    steps.append(_Step(_Literal(line[at:])))
-    return Template(str(read["name"]), str(read.get("cat") or ""), constants, tuple(steps))
+    steps.append(_TemplateStep(_Literal(line[at:])))
+    return LineTemplate(str(read["name"]), str(read.get("cat") or ""), constants, tuple(steps))
 
 
 def _step(
-    found: re.Match[bytes], line: bytes, at: int, wanted: Collection[str], hashes: Hashes
-) -> _Step | None:
+    match: re.Match[bytes], line: bytes, at: int, wanted: Collection[str], hashes: Hashes
+) -> _TemplateStep | None:
     """Return how to read a value; None if it is the same in all lines, or cannot be read."""
-    key, quoted = found[1].decode(), bool(found[2]) or found[4] is not None
-    begin, end = found.span(3 if found[4] is None else 4)
+    key, quoted = match[1].decode(), bool(match[2]) or match[4] is not None
+    begin, end = match.span(3 if match[4] is None else 4)
     is_hash = key == "fhash" and wanted is not _TIMES
     if is_hash and not hashes.has(quoted=quoted):
         return None
     if is_hash and quoted:
-        return _Step(_Literal(line[at:begin]), key, "hash") if end - begin == HASH else None
-    if found[4] is not None:
+        return _TemplateStep(_Literal(line[at:begin]), key, "hash") if end - begin == HASH else None
+    if match[4] is not None:
         return None
     key = key if is_hash or key in wanted else ""
     negative = line[begin - 1 : begin] == b"-"
-    return _Step(_Literal(line[at:begin]), key, "number", end - begin, negative)
+    return _TemplateStep(_Literal(line[at:begin]), key, "number", end - begin, negative)
 
 
 def _plain_object(line: bytes) -> dict[str, object] | None:
@@ -363,7 +365,15 @@ def _plain_object(line: bytes) -> dict[str, object] | None:
     ):
         return None
     try:
-        read = json.loads(line.rstrip(b", \r\n"), object_pairs_hook=unequal_keys)
+        read = json.loads(line.rstrip(b", \r\n"), object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) else None
+
+
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return an object if no key occurs twice, which a template could not tell apart."""
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return read

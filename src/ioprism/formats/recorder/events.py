@@ -11,18 +11,16 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.file_pointer import UNKNOWN, FilePointers
-from ioprism.formats.recorder.back_references import read_old_rank
-from ioprism.formats.recorder.families import AS_FIRST, Families, families
-from ioprism.formats.recorder.layout import Layout
-from ioprism.formats.recorder.meaning import Meaning, meaning
-from ioprism.formats.recorder.signatures import Signature, SignatureTable
+from ioprism.formats.recorder.layout import TraceLayout
+from ioprism.formats.recorder.meaning import AS_FIRST, Families, Meaning, families, meaning
+from ioprism.formats.recorder.signatures import Signature, SignatureTable, read_old_rank
 from ioprism.formats.recorder.streams import Grammars, Integers, Stream, read_stream
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Warn
 from ioprism.units import format_counted
 
-BATCH = 250_000  # events yielded at once, more or less
+BATCH = 250_000  # events in a table, about
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +68,7 @@ def _vocabulary(
     handles: dict[str, int] = {}
 
     def spread(values: list[int], default: int, given: Integers | None = None) -> Integers:
-        """By number: what the kind says, or what is told of the signature itself."""
+        """By number: what the kind says, or the signature itself."""
         column = np.full(size, default, np.int64)
         each = np.array(values, np.int64)[kind_of] if values else np.zeros(0, np.int64)
         if given is not None:
@@ -122,7 +120,7 @@ def _vocabulary(
 class RecorderPartition:
     """The calls of some ranks."""
 
-    layout: Layout
+    layout: TraceLayout
     ranks: range
     grammars: Grammars | None  # None: records with back references
     vocabularies: Mapping[int, Vocabulary]  # by rank, or the one of all ranks under -1
@@ -160,7 +158,7 @@ class RecorderPartition:
 
 
 def events(
-    stream: Stream, words: Vocabulary, rank: int, shift: float, layout: Layout, warn: Warn
+    stream: Stream, words: Vocabulary, rank: int, shift: float, layout: TraceLayout, warn: Warn
 ) -> pl.DataFrame:
     """Build one rank's events."""
     inside = stream.signatures < len(words.known)
@@ -208,7 +206,7 @@ def _files(numbers: Integers, words: Vocabulary) -> Integers:
 
 
 def _offsets(
-    numbers: Integers, words: Vocabulary, file: Integers, rank: int, layout: Layout
+    numbers: Integers, words: Vocabulary, file: Integers, rank: int, layout: TraceLayout
 ) -> Integers:
     base = words.offset[numbers]
     own = np.where(base == UNKNOWN, UNKNOWN, base + words.offset_per_rank[numbers] * rank)

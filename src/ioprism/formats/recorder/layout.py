@@ -13,14 +13,19 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from isal import isal_zlib
+
 from ioprism.errors import BrokenTraceError
-from ioprism.storage.plain_file import open_plain
+from ioprism.formats.budget import Budget
+from ioprism.formats.text import UNREADABLE
+from ioprism.storage.checked import open_plain
 
 MOST_RANKS = 10_000_000
-BYTES_OF_RANK = 8  # at least: its entry in the table of timestamps, or files of its own
+BYTES_OF_RANK = 8  # at least: its entry in the table of timestamps, or its own files
 HEADER = 2**20  # bytes of the header file that are looked at
 SINGLE_FILE = "recorder.dat"
 MAGIC = b"RECORDER"
@@ -38,7 +43,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TraceLayout:
     """How to read one folder."""
 
     folder: Path
@@ -82,7 +87,7 @@ def is_recorder(folder: Path) -> bool:
     return header.is_file() and any((folder / name).is_file() for name in beside)
 
 
-def read_layout(folder: Path) -> Layout:
+def read_layout(folder: Path) -> TraceLayout:
     """Read the header.
 
     Raises:
@@ -107,7 +112,7 @@ def _bytes_of(folder: Path) -> int:
         return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
 
-def _read(folder: Path) -> Layout:
+def _read(folder: Path) -> TraceLayout:
     if (folder / SINGLE_FILE).is_file():
         sections = _sections(folder / SINGLE_FILE)
         if (METADATA, -1) not in sections:
@@ -116,7 +121,7 @@ def _read(folder: Path) -> Layout:
     header = _bytes(Section(folder / "recorder.mt"))
     if (folder / "0.itf").is_file():
         resolution, ranks = struct.unpack_from("<di", header)
-        return Layout(folder, "A", ranks, 0.0, resolution, _names(header, 24))
+        return TraceLayout(folder, "A", ranks, 0.0, resolution, _names(header, 24))
     if (folder / "0.cst").is_file() and (folder / "0.ts").is_file():
         return _second(folder, header)
     if _is_name(header[40:44]) or _is_name(header[1024:1028]):
@@ -124,24 +129,24 @@ def _read(folder: Path) -> Layout:
     return _newest(folder, header, {})
 
 
-def _second(folder: Path, header: bytes) -> Layout:
+def _second(folder: Path, header: bytes) -> TraceLayout:
     ranks, start, resolution = struct.unpack_from("<i4xdd", header)
     at = 40 if _is_name(header[40:44]) else 32
     shared = at == 40 and bool(struct.unpack_from("<i", header, 32)[0])
-    return Layout(folder, "B", ranks, start, resolution, _names(header, at), shared=shared)
+    return TraceLayout(folder, "B", ranks, start, resolution, _names(header, at), shared=shared)
 
 
-def _third(folder: Path, header: bytes) -> Layout:
+def _third(folder: Path, header: bytes) -> TraceLayout:
     early = _is_name(header[40:44])
     ranks, start, resolution, _ = struct.unpack_from("<i12xddi", header)
     packed, shared, _, relative = struct.unpack_from("<4?", header, 36)
-    return Layout(
+    return TraceLayout(
         folder, "C", ranks, start, resolution, _names(header, 40 if early else 1024),
         wide_functions=not early, packed_times=packed, shared=shared, relative_offsets=relative,
     )  # fmt: skip
 
 
-def _newest(folder: Path, header: bytes, sections: dict[tuple[int, int], Section]) -> Layout:
+def _newest(folder: Path, header: bytes, sections: dict[tuple[int, int], Section]) -> TraceLayout:
     _, _, _, ranks, count = struct.unpack_from("<5i", header)
     start, resolution, _ = struct.unpack_from("<ddi", header, 32)
     packed, shared, _, relative = struct.unpack_from("<4?", header, 52)
@@ -149,7 +154,7 @@ def _newest(folder: Path, header: bytes, sections: dict[tuple[int, int], Section
         raise ValueError(f"{count} functions")
     names = [header[56 + 64 * n : 120 + 64 * n].split(b"\0")[0] for n in range(count)]
     functions = tuple(name.decode("ascii", "backslashreplace") for name in names)
-    return Layout(
+    return TraceLayout(
         folder, "D", ranks, start, resolution, functions, wide_functions=True,
         packed_times=packed, shared=shared, relative_offsets=relative, sections=sections,
     )  # fmt: skip
@@ -191,3 +196,48 @@ def broken(folder: Path, why: str) -> BrokenTraceError:
         "Hint: check that the folder was copied completely.",
         source=folder,
     )
+
+
+LARGEST = 2**30  # bytes of one read
+WINDOW = 2**20
+COPIES_HELD = 4  # of a blob: as bytes, as numbers, and what is computed of them
+
+
+def read_section(section: Section) -> bytes:
+    """Return a section's bytes."""
+    with open_plain(section.path) as file:
+        end = file.seek(0, os.SEEK_END)
+        stop = end if section.stop is None else min(end, section.stop)
+        file.seek(min(end, section.start))
+        return file.read(max(0, min(LARGEST, stop - section.start)))
+
+
+def blobs(section: Section) -> Iterator[bytes]:
+    """Inflate consecutive blobs: size, inflate_blob size, zlib stream; a damaged one ends early.
+
+    Raises:
+        OverBudgetError: together they hold more than a file of this size can.
+    """
+    data, budget = read_section(section), Budget(section.path)
+    at = 0
+    while at + 16 <= len(data):
+        size, _ = struct.unpack_from("<QQ", data, at)
+        packed = memoryview(data)[at + 16 : at + 16 + min(size, len(data))]
+        yield inflate_blob(packed, budget)
+        at += 16 + size
+
+
+def inflate_blob(packed: memoryview, budget: Budget) -> bytes:
+    """Inflate what can be inflate_blob."""
+    inflate = isal_zlib.decompressobj()
+    pieces: list[bytes] = []
+    rest: bytes | memoryview = packed
+    while len(rest) and not inflate.eof:
+        try:
+            piece = inflate.decompress(rest, WINDOW)
+        except UNREADABLE:
+            break
+        budget.take(COPIES_HELD * len(piece), "a blob of the trace")
+        pieces.append(piece)
+        rest = inflate.unconsumed_tail
+    return b"".join(pieces)

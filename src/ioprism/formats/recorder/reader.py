@@ -10,19 +10,25 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.formats.clocks import aligned
-from ioprism.formats.recorder.back_references import read_old_rank, read_old_start
-from ioprism.formats.recorder.blobs import blobs, read_section
+from ioprism.formats.clocks import align_clocks
+from ioprism.formats.reading import Reading
 from ioprism.formats.recorder.events import RecorderPartition, Vocabulary, vocabulary
 from ioprism.formats.recorder.layout import (
     ALL_SIGNATURES,
     SIGNATURES,
-    Layout,
+    TraceLayout,
+    blobs,
     broken,
     is_recorder,
     read_layout,
+    read_section,
 )
-from ioprism.formats.recorder.signatures import Signature, read_signatures
+from ioprism.formats.recorder.signatures import (
+    Signature,
+    read_old_rank,
+    read_old_start,
+    read_signatures,
+)
 from ioprism.formats.recorder.streams import Grammars, last_end, read_grammars, read_ticks
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
@@ -38,6 +44,9 @@ class RecorderReader:
     title = "Recorder traces (a folder with recorder.mt or recorder.dat)"
     tells = frozenset({"calls", "metadata", "offsets", "ranks", "files", "collective", "layers"})
 
+    def __init__(self, reading: Reading | None = None) -> None:
+        self.reading = reading or Reading()
+
     def recognises(self, source: Path) -> bool:
         """Whether the folder holds a Recorder trace. Never raises."""
         try:
@@ -48,19 +57,18 @@ class RecorderReader:
     def read(self, source: Path) -> Trace:
         """Read signatures and grammars now; calls are unfolded when asked for."""
         try:
-            layout = read_layout(source)
-            return _Content(layout).trace()
+            return _RecorderContent(read_layout(source)).trace(self.reading.clock_offsets)
         except (OSError, struct.error) as error:
             raise broken(source, f"a file cannot be read ({error})") from error
 
 
 @dataclass(frozen=True)
-class _Content:
-    layout: Layout
+class _RecorderContent:
+    layout: TraceLayout
     completeness: Completeness = field(default_factory=Completeness)
     paths: dict[str, int] = field(default_factory=dict)  # row of the file table
 
-    def trace(self) -> Trace:
+    def trace(self, clock_offsets: Mapping[str, float] | None) -> Trace:
         layout, warn = self.layout, self.completeness.warn
         old = layout.generation == "A"
         grammars = None if old else read_grammars(layout, warn)
@@ -92,7 +100,7 @@ class _Content:
         )
         # Recorder names no nodes: each rank's clock may be another one.
         clocks = trace.processes.select("process", clock=pl.format("rank{}", "rank"))
-        return aligned(trace, spans, clocks)
+        return align_clocks(trace, spans, clock_offsets, clocks)
 
     def _spans(self, shifts: dict[int, float]) -> dict[str, tuple[float, float]]:
         """First and last time of every rank, in seconds since the trace's start."""
@@ -132,7 +140,7 @@ class _Content:
 
     def signatures(self, rank: int) -> Mapping[int, Signature]:
         """Return the signatures of a rank, or of all ranks (-1)."""
-        layout, warn = self.layout, _named(self.completeness.warn, rank)
+        layout, warn = self.layout, _with_rank(self.completeness.warn, rank)
         if layout.generation == "A":
             return read_old_rank(layout, rank, warn)[1]
         section = layout.section(ALL_SIGNATURES if rank < 0 else SIGNATURES, rank)
@@ -160,7 +168,7 @@ class _Content:
             yield RecorderPartition(self.layout, ranks, grammars, own, shifts)
 
 
-def _named(warn: Warn, rank: int) -> Warn:
+def _with_rank(warn: Warn, rank: int) -> Warn:
     return warn if rank < 0 else lambda message: warn(f"rank {rank}: {message}")
 
 

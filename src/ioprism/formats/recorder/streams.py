@@ -15,14 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.formats.budget import Budget
-from ioprism.formats.recorder.blobs import blobs, inflated, read_section
 from ioprism.formats.recorder.layout import (
     ALL_GRAMMARS,
     GRAMMAR,
     GRAMMAR_NUMBERS,
     TIMESTAMPS,
-    Layout,
     Section,
+    TraceLayout,
+    blobs,
+    inflate_blob,
+    read_section,
 )
 from ioprism.model.trace import Warn
 
@@ -50,7 +52,7 @@ class Grammars:
     rules: dict[int, dict[int, Numbers]]  # by grammar
 
 
-def read_grammars(layout: Layout, warn: Warn) -> Grammars:
+def read_grammars(layout: TraceLayout, warn: Warn) -> Grammars:
     """Read the grammars of all ranks; those of damaged ranks are missing."""
     if not layout.shared:
         grammars = {rank: _rank_grammar(layout, rank) for rank in range(layout.ranks)}
@@ -71,7 +73,7 @@ def read_grammars(layout: Layout, warn: Warn) -> Grammars:
     return Grammars(every, rules)
 
 
-def _rank_grammar(layout: Layout, rank: int) -> bytes:
+def _rank_grammar(layout: TraceLayout, rank: int) -> bytes:
     try:
         section = layout.section(GRAMMAR, rank)
         return read_section(section) if layout.generation == "B" else next(blobs(section), b"")
@@ -79,7 +81,7 @@ def _rank_grammar(layout: Layout, rank: int) -> bytes:
         return b""
 
 
-def _shared_grammars(layout: Layout, numbers: Integers) -> list[bytes]:
+def _shared_grammars(layout: TraceLayout, numbers: Integers) -> list[bytes]:
     if layout.generation == "B":
         return [
             _rank_grammar(layout, number)
@@ -88,7 +90,7 @@ def _shared_grammars(layout: Layout, numbers: Integers) -> list[bytes]:
     return list(blobs(layout.section(ALL_GRAMMARS)))
 
 
-def read_ticks(layout: Layout, rank: int) -> npt.NDArray[np.uint32]:
+def read_ticks(layout: TraceLayout, rank: int) -> npt.NDArray[np.uint32]:
     """Return a rank's pairs of start and end, each since the start of the call before."""
     section = layout.section(TIMESTAMPS, rank if layout.generation == "B" else -1)
     if layout.generation == "B":
@@ -98,7 +100,7 @@ def read_ticks(layout: Layout, rank: int) -> npt.NDArray[np.uint32]:
     return np.frombuffer(data, "<u4", len(data) // 8 * 2).reshape(-1, 2)
 
 
-def _packed_ticks(layout: Layout, section: Section, rank: int) -> bytes:
+def _packed_ticks(layout: TraceLayout, section: Section, rank: int) -> bytes:
     ends = _tick_ends(section, layout.ranks, section.path.stat().st_mtime_ns)
     if rank + 1 >= len(ends) or ends[rank] == ends[rank + 1]:
         return b""
@@ -111,7 +113,7 @@ def _packed_ticks(layout: Layout, section: Section, rank: int) -> bytes:
         return b""
     (size,) = struct.unpack_from("<Q", data)
     packed = memoryview(data)[16 : 16 + min(size, len(data))]
-    return inflated(packed, Budget(section.path))
+    return inflate_blob(packed, Budget(section.path))
 
 
 @lru_cache(maxsize=4)
@@ -137,7 +139,7 @@ def last_end(ticks: npt.NDArray[np.uint32], resolution: float) -> float:
     return float((starts - ticks[:, 0] + ticks[:, 1]).max()) * resolution
 
 
-def read_stream(layout: Layout, grammars: Grammars, rank: int, warn: Warn) -> Stream:
+def read_stream(layout: TraceLayout, grammars: Grammars, rank: int, warn: Warn) -> Stream:
     """Return a rank's calls with their times.
 
     Every pair of ticks counts from the start of the call before it, through nested rules too,

@@ -14,17 +14,15 @@ import numpy as np
 from ioprism.formats.signals.build import (
     Content,
     Intervals,
-    build_trace,
-    interval_bytes,
-    numbers,
-    steps,
-)
-from ioprism.formats.signals.documents import (
     broken,
+    build_trace,
     head,
+    interval_bytes,
     json_document,
     json_lines,
     msgpack_objects,
+    numbers,
+    steps,
 )
 from ioprism.model.signal import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness, Trace
@@ -67,7 +65,7 @@ class TmioReader:
         """Read all intervals; phases of ranks become events."""
         completeness = Completeness()
         try:
-            content = _joined(self._contents(source, completeness))
+            content = _join_contents(self._contents(source, completeness))
         except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
             raise broken(source, f"its arrays cannot be read ({error})") from error
         return build_trace(source, content, completeness, name=self.name)
@@ -125,12 +123,12 @@ class _Flushes:
 
 
 def _has_lines(start: bytes) -> bool:
-    """Whether the first line is a whole object of its own."""
+    """Whether the first line is a whole object."""
     line = start.strip().partition(b"\n")[0].strip()
     return line.endswith(b"}") and line.count(b"{") == line.count(b"}") and b"\n" in start.strip()
 
 
-def _joined(contents: Iterator[Content]) -> Content:
+def _join_contents(contents: Iterator[Content]) -> Content:
     parts = list(contents)
     ranks = [part.ranks for part in parts if part.ranks]
     return Content(
@@ -162,7 +160,9 @@ def parse_document(document: object) -> Content:
     if not modes:
         return _body(document.get("bandwidth", document), "other")
     measured = {name: body for name, body in modes.items() if name in MODES}
-    return _joined(_mode(name, body) for name, body in measured.items() if isinstance(body, dict))
+    return _join_contents(
+        _mode(name, body) for name, body in measured.items() if isinstance(body, dict)
+    )
 
 
 def _mode(name: str, body: Body) -> Content:
@@ -231,15 +231,15 @@ def read_asynchronous(source: Path) -> dict[str, Asynchronous]:
     start, completeness = head(source), Completeness()
     try:
         if start.lstrip()[:1] != b"{":
-            found = [_of_flush(flush) for flush in msgpack_objects(source, completeness)]
+            parts = [_of_flush(flush) for flush in msgpack_objects(source, completeness)]
         elif _has_lines(start):
-            found = [_of_document(line) for line in json_lines(source, completeness)]
+            parts = [_of_document(line) for line in json_lines(source, completeness)]
         else:
-            found = [_of_document(json_document(source))]
+            parts = [_of_document(json_document(source))]
     except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
         raise broken(source, f"its arrays cannot be read ({error})") from error
     every: dict[str, list[Asynchronous]] = {}
-    for part in found:
+    for part in parts:
         for direction, requests in part.items():
             every.setdefault(direction, []).append(requests)
     return {direction: _put_together(parts) for direction, parts in every.items()}
@@ -265,7 +265,7 @@ def _of_flush(flush: object) -> dict[str, Asynchronous]:
 def _of_document(document: object) -> dict[str, Asynchronous]:
     if not isinstance(document, dict):
         return {}
-    found = {}
+    directions = {}
     for direction in ("read", "write"):
         bodies = [document.get(f"{direction}_async_{kind}") for kind in ("t", "b")]
         if not all(isinstance(body, dict) and body for body in bodies):
@@ -277,8 +277,8 @@ def _of_document(document: object) -> dict[str, Asynchronous]:
         if len(took.start) == len(until.start):
             known = _sound_requests(took.start, took.end, until.end, took.bytes)
             if len(known.start):
-                found[direction] = known
-    return found
+                directions[direction] = known
+    return directions
 
 
 def _sound_requests(

@@ -16,16 +16,22 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.call_rows import Row, RowPartition, Span
-from ioprism.formats.strace.lines import NO_PID, Calls, has_date, looks_like_strace
-from ioprism.formats.strace.replay import Process, Replay
+from ioprism.formats.calls import Row, RowPartition, TraceSpan
+from ioprism.formats.strace.replay import (
+    NO_PID,
+    CallLines,
+    Process,
+    Replay,
+    has_date,
+    looks_like_strace,
+)
 from ioprism.formats.text import (
     LONGEST_LINE,
     TORN_END,
     ends_torn,
     head,
     is_damaged,
-    opened,
+    open_text,
 )
 from ioprism.model.files import file_table
 from ioprism.model.schema import PROCESSES
@@ -50,7 +56,7 @@ class StraceReader:
 
     def read(self, source: Path) -> Trace:
         """Follow all calls once to learn files and processes; events are read when asked for."""
-        span, first, moved = Span(), State(), Counter[int]()
+        span, first, moved = TraceSpan(), State(), Counter[int]()
         ranges = Ranges(source)
         for row in first.rows(ranges.cut(first)):
             span.see(row)
@@ -80,7 +86,7 @@ class StraceReader:
             paths=(source,),
             job=_job(source, span.first, span.last, len(set(ranks.values())), program),
             partitions=tuple(
-                RowPartition(part, span.first, span.paths, ranks) for part in ranges.found
+                RowPartition(part, span.first, span.paths, ranks) for part in ranges.ranges
             ),
             load_files=lambda: file_table(list(span.paths)),
             load_processes=partial(_process_table, processes, ranks),
@@ -143,21 +149,21 @@ def _process_table(processes: list[Process], ranks: dict[int, int]) -> pl.DataFr
     return PROCESSES.conform(table)
 
 
-RANGE = 16 * 2**20  # bytes of text that are worth a partition of their own
+RANGE = 16 * 2**20  # bytes of text that are worth a separate partition
 
 
 @dataclass(slots=True)
 class State:
     """Processes with their open files, and calls that have not returned yet."""
 
-    calls: Calls = field(default_factory=Calls)
+    calls: CallLines = field(default_factory=CallLines)
     replay: Replay = field(default_factory=Replay)
 
     def rows(self, lines: Iterable[str]) -> Iterator[Row]:
         """Yield the calls that concern files, and follow them."""
         return self.replay.events(self.calls.read(lines))
 
-    def kept(self) -> State:
+    def copy_state(self) -> State:
         """Return what is known now, for a range that begins here."""
         copy = deepcopy(self)
         copy.calls.damaged = 0
@@ -180,12 +186,12 @@ class StraceRange:
         name, calls = self.path.name, state.calls
         if calls.damaged:
             warn(f"{name}: {format_counted(calls.damaged, 'damaged line')} left out")
-        if calls.unfinished and self.end is None:
-            warn(f"{name}: {format_counted(calls.unfinished, 'unfinished call')} left out")
+        if calls.unfinished_count and self.end is None:
+            warn(f"{name}: {format_counted(calls.unfinished_count, 'unfinished call')} left out")
 
     def lines(self, warn: Warn) -> Iterator[tuple[int, str]]:
         """Yield the lines with their places; overlong ones are cut, a damaged end is reported."""
-        with opened(self.path) as file:
+        with open_text(self.path) as file:
             if self.begin:
                 file.seek(self.begin)
             at = self.begin
@@ -201,15 +207,15 @@ class Ranges:
     """The ranges of a file, found while it is read for the first time."""
 
     path: Path
-    found: list[StraceRange] = field(default_factory=list)
+    ranges: list[StraceRange] = field(default_factory=list)
 
     def cut(self, state: State) -> Iterator[str]:
-        """Yield all lines; whoever takes the next one has followed those before it."""
-        self.found = [StraceRange(self.path)]
-        with opened(self.path) as file:
+        """Yield all lines; the state follows them as they are taken."""
+        self.ranges = [StraceRange(self.path)]
+        with open_text(self.path) as file:
             can_be_cut = file.seekable()
         for at, line in StraceRange(self.path).lines(lambda _: None):
-            if can_be_cut and at - self.found[-1].begin >= RANGE:
-                self.found[-1] = replace(self.found[-1], end=at)
-                self.found.append(StraceRange(self.path, at, before=state.kept()))
+            if can_be_cut and at - self.ranges[-1].begin >= RANGE:
+                self.ranges[-1] = replace(self.ranges[-1], end=at)
+                self.ranges.append(StraceRange(self.path, at, before=state.copy_state()))
             yield line

@@ -10,11 +10,130 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from ioprism.formats.call_rows import Row
-from ioprism.formats.calls import Call, classify
-from ioprism.formats.strace.lines import SystemCall
-from ioprism.model.sizes import LARGEST_PLAUSIBLE
+from ioprism.formats.calls import Call, Row, classify
+from ioprism.model.layers import LARGEST_PLAUSIBLE
+
+MOST_UNFINISHED = 1_000_000  # calls that wait for their second half
+_HEAD = re.compile(
+    r"(?:\[pid +(\d{1,18})\] |(\d{1,18}) +)?"
+    r"(?:(\d{1,12}\.\d{1,9})|(\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)) +"
+)
+_START = re.compile(
+    r"(?:\[pid +\d+\] |\d{1,18} +)?(?:\d{9,12}\.\d{1,9}|\d\d:\d\d:\d\d(?:\.\d{1,9})?) +"
+    r"(?:[a-z_][a-z0-9_]*\(|<\.\.\. [a-z]|\+\+\+ |--- )"
+)
+_CALL = re.compile(r"([a-z_][a-z0-9_]*)\(")
+_RESUMED = re.compile(r"<\.\.\. ([a-z_][a-z0-9_]*) resumed>")
+_RESULT = re.compile(r"\s*= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
+_DURATION = re.compile(r"<(\d{1,12}(?:\.\d{1,9})?)>$")
+_ENDED = re.compile(r"\+\+\+ (?:exited with \d|killed by SIG|superseded by execve)")
+_UNFINISHED = "<unfinished ...>"
+NO_PID = 0
+
+
+class SystemCall(NamedTuple):
+    """One call, both halves together."""
+
+    pid: int
+    start: float  # seconds, on strace's own clock
+    duration: float | None
+    name: str
+    arguments: str
+    result: int | None
+    target: str | None  # the path behind the file descriptor it returned
+
+
+def looks_like_strace(head: str) -> bool:
+    """Whether a text begins as strace writes it."""
+    lines = [line for line in head.splitlines()[:20] if line.strip()]
+    matching = sum(_START.match(line) is not None for line in lines)
+    return matching > 0 and matching * 2 > len(lines)
+
+
+def has_date(head: str) -> bool:
+    """Whether the times count from 1970, rather than from midnight."""
+    heads = (_HEAD.match(line) for line in head.splitlines())
+    return any(match is not None and match[3] is not None for match in heads)
+
+
+class CallLines:
+    """CallLines out of lines; counts other lines, and halves of calls."""
+
+    def __init__(self) -> None:
+        self.damaged = 0
+        self.running: set[int] = set()  # that made calls and have not ended
+        self._waiting: dict[tuple[int, str], tuple[float, str]] = {}
+
+    @property
+    def unfinished_count(self) -> int:
+        """How many calls never returned."""
+        return len(self._waiting)
+
+    def read(self, lines: Iterable[str]) -> Iterator[SystemCall]:
+        """Yield calls in the order in which they returned."""
+        for line in lines:
+            head = _HEAD.match(line)
+            if head is None:
+                self.damaged += bool(line.strip())
+                continue
+            pid = int(head[1] or head[2] or NO_PID)
+            text = line[head.end() :].rstrip()
+            if text.startswith(("+++", "---")):
+                if _ENDED.match(text):
+                    self.running.discard(pid)
+                continue
+            self.running.add(pid)
+            call = self._call(pid, _seconds(head), text)
+            if call is not None:
+                yield call
+
+    def _call(self, pid: int, start: float, text: str) -> SystemCall | None:
+        resumed = _RESUMED.match(text)
+        if resumed:
+            known = self._waiting.pop((pid, resumed[1]), None)
+            if known is None:
+                self.damaged += 1
+                return None
+            return self._finish(pid, known[0], resumed[1], known[1] + text[resumed.end() :])
+        opened = _CALL.match(text)
+        if opened is None:
+            self.damaged += 1
+            return None
+        rest = text[opened.end() :]
+        if rest.endswith(_UNFINISHED):
+            if len(self._waiting) < MOST_UNFINISHED:
+                self._waiting[pid, opened[1]] = (start, rest[: -len(_UNFINISHED)].rstrip())
+            return None
+        return self._finish(pid, start, opened[1], rest)
+
+    def _finish(self, pid: int, start: float, name: str, rest: str) -> SystemCall | None:
+        """Take arguments and result apart: the result stands behind the last bracket."""
+        cut = rest.rfind(") ")
+        while cut >= 0:  # 0: a call without arguments, such as vfork()
+            result = _RESULT.match(rest, cut + 2)
+            if result:
+                break
+            cut = rest.rfind(") ", 0, cut)
+        else:
+            self.damaged += 1
+            return None
+        duration = _DURATION.search(rest)
+        value = None if result[1] == "?" else _number(result[1])
+        seconds = float(duration[1]) if duration else None
+        return SystemCall(pid, start, seconds, name, rest[:cut], value, result[2])
+
+
+def _number(text: str) -> int:
+    return int(text, 16 if text.startswith("0x") else 10)  # a damaged line may begin with zeros
+
+
+def _seconds(head: re.Match[str]) -> float:
+    if head[3] is not None:
+        return float(head[3])
+    return 3600.0 * int(head[4]) + 60.0 * int(head[5]) + float(head[6])
+
 
 _DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d{1,9})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
@@ -38,7 +157,7 @@ _SIZED_TAIL = {"preadv2", "pwritev2"}  # flags stand behind the offset
 class OpenFile:
     """An open file description: descriptors that were copied share it."""
 
-    path: str | None  # None: a socket, a pipe or something else that is no file
+    path: str | None  # None: a socket, a pipe or anything else but a file
     position: int | None = 0  # None: not known
 
 
@@ -88,7 +207,7 @@ class Replay:
         elif call.name == "execve" and result == 0:
             process.program = posixpath.basename(_text(call.arguments)) or None
         elif call.name == "chdir" and result == 0:
-            process.folder = _joined(process.folder, _text(call.arguments))
+            process.folder = _absolute_path(process.folder, _text(call.arguments))
         elif call.name in _COPIES or (call.name == "fcntl" and "F_DUPFD" in call.arguments):
             source = _descriptor(call.arguments)
             if source is not None and source in process.files and result is not None:
@@ -97,7 +216,7 @@ class Replay:
             self._follow_other_than_files(process, call)
 
     def _follow_other_than_files(self, process: Process, call: SystemCall) -> None:
-        """Note descriptors of pipes, sockets and events: reading from them is no file I/O."""
+        """Note descriptors of pipes, sockets and events: reading from them is not file I/O."""
         if call.name in _PAIRS and (ends := _PIPES.search(call.arguments)):
             for end in ends.groups():
                 process.files[int(end)] = OpenFile(None)
@@ -139,7 +258,7 @@ class Replay:
     def _open(self, process: Process, call: SystemCall) -> str | None:
         path = self._path(process, call)
         if call.result is not None and call.result >= 0:
-            shown = _shown(call.target)
+            shown = _target_path(call.target)
             path = shown if shown is not None else path
             appends = "O_APPEND" in call.arguments
             process.files[call.result] = OpenFile(path, None if appends else 0)
@@ -148,7 +267,7 @@ class Replay:
     def _on_file(
         self, process: Process, call: SystemCall, kind: Call
     ) -> tuple[str | None, int | None, int | None] | None:
-        """The path, offset and bytes of a call on a descriptor; None if it is no file."""
+        """The path, offset and bytes of a call on a descriptor; None if it is not a file."""
         number = _descriptor(call.arguments)
         if number is None:
             return None
@@ -178,7 +297,7 @@ class Replay:
             return known
         match = _DESCRIPTOR.match(arguments)
         shown = match[2] if match else None
-        path = f"<descriptor {number}>" if shown is None else _shown(shown)
+        path = f"<descriptor {number}>" if shown is None else _target_path(shown)
         names = {0: "<STDIN>", 1: "<STDOUT>", 2: "<STDERR>"}
         if shown is None and number in names:
             path = names[number]
@@ -190,19 +309,23 @@ class Replay:
         descriptor = _DESCRIPTOR.match(call.arguments)
         quoted = _QUOTED.search(call.arguments)
         if descriptor is None:
-            return None if quoted is None else _joined(process.folder, _decoded(quoted[1]))
+            return (
+                None
+                if quoted is None
+                else _absolute_path(process.folder, _decode_escapes(quoted[1]))
+            )
         if call.name == "mmap" or call.name == "mmap2":
-            return self._mapped(process, call.arguments)
-        folder = _shown(descriptor[2]) if descriptor[2] else None
+            return self._mapped_file(process, call.arguments)
+        folder = _target_path(descriptor[2]) if descriptor[2] else None
         if folder is None:
             is_cwd = descriptor[1] == "AT_FDCWD"
             opened = None if is_cwd else process.files.get(int(descriptor[1]))
             folder = process.folder if is_cwd else (opened.path if opened else None)
         if quoted is None or not call.name.endswith(("at", "at2")):
             return folder
-        return _joined(folder, _decoded(quoted[1]))
+        return _absolute_path(folder, _decode_escapes(quoted[1]))
 
-    def _mapped(self, process: Process, arguments: str) -> str | None:
+    def _mapped_file(self, process: Process, arguments: str) -> str | None:
         parts = arguments.rsplit(", ", 2)
         number = _descriptor(parts[1]) if len(parts) == 3 else None
         if number is None or number < 0:
@@ -219,20 +342,20 @@ def _is_number(arguments: str) -> bool:
     return _DESCRIPTOR.match(arguments) is not None or arguments.startswith(("NULL", "0x"))
 
 
-def _shown(target: str | None) -> str | None:
-    """The path that strace wrote behind a descriptor; None for what is no file."""
+def _target_path(target: str | None) -> str | None:
+    """The path that strace wrote behind a descriptor; None if it is not a file."""
     if target is None:
         return None
     path = _DEVICE.sub("", target)
-    return None if _NOT_FILE.match(path) else _decoded(path)
+    return None if _NOT_FILE.match(path) else _decode_escapes(path)
 
 
 def _text(arguments: str) -> str:
     quoted = _QUOTED.match(arguments)
-    return "" if quoted is None else _decoded(quoted[1])
+    return "" if quoted is None else _decode_escapes(quoted[1])
 
 
-def _decoded(text: str) -> str:
+def _decode_escapes(text: str) -> str:
     """Undo strace's escapes."""
     if "\\" not in text:
         return text
@@ -240,7 +363,7 @@ def _decoded(text: str) -> str:
     return raw.encode("latin-1", "backslashreplace").decode("utf-8", "backslashreplace")
 
 
-def _joined(folder: str | None, path: str) -> str:
+def _absolute_path(folder: str | None, path: str) -> str:
     if not path:
         return folder or ""
     return path if folder is None or path.startswith("/") else posixpath.join(folder, path)

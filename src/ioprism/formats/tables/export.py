@@ -1,4 +1,4 @@
-"""Write tables for other programs: CSV or Parquet, harmless to whoever opens them."""
+"""Write tables for other programs: CSV or Parquet, safe to open in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -60,13 +60,18 @@ def write_events(
     trace: Trace, path: Path, *, replace: bool = False, progress: Progress | None = None
 ) -> None:
     """Write one row per event: the columns of the event table, with paths instead of numbers."""
+    rows = _named_events(trace, progress)
     with atomic_write(path, replace=replace) as temporary:
-        if path.suffix.lower() == ".parquet":
-            _write_parquet(_named_events(trace, progress), temporary)
-        else:
+        if path.suffix.lower() == ".csv":
             with temporary.open("wb") as file:
-                for number, rows in enumerate(_named_events(trace, progress)):
-                    harmless(rows).write_csv(file, include_header=number == 0)
+                for number, some in enumerate(rows):
+                    harmless(some).write_csv(file, include_header=number == 0)
+            return
+        # Parts beside the file: together they need not fit into memory.
+        with TemporaryDirectory(dir=temporary.parent, prefix=f"{temporary.name}.") as parts:
+            for number, some in enumerate(rows):
+                some.write_parquet(Path(parts, f"{number:08}.parquet"))
+            pl.scan_parquet(parts).sink_parquet(temporary, mkdir=False)
 
 
 def _named_events(trace: Trace, progress: Progress | None) -> Iterator[pl.DataFrame]:
@@ -76,14 +81,6 @@ def _named_events(trace: Trace, progress: Progress | None) -> Iterator[pl.DataFr
         yield named.with_columns(file=pl.col("path")).drop("path").collect()
         if progress is not None:
             progress(number + 1)
-
-
-def _write_parquet(tables: Iterator[pl.DataFrame], target: Path) -> None:
-    """Write tables of one form as one file, which need not fit into memory."""
-    with TemporaryDirectory(dir=target.parent, prefix=f"{target.name}.") as folder:
-        for number, rows in enumerate(tables):
-            rows.write_parquet(Path(folder, f"{number:08}.parquet"))
-        pl.scan_parquet(folder).sink_parquet(target, mkdir=False)
 
 
 def counter_targets(trace: Trace, target: Path) -> dict[str, Path]:
@@ -132,9 +129,9 @@ def harmless(table: pl.DataFrame) -> pl.DataFrame:
 
 def _harmless(column: pl.Series) -> pl.Series:
     odd = column.filter(column.str.contains(ODD)).unique().to_list()
-    return column.replace(odd, [_shown(text) for text in odd]) if odd else column
+    return column.replace(odd, [_escape_formula(text) for text in odd]) if odd else column
 
 
-def _shown(text: str) -> str:
+def _escape_formula(text: str) -> str:
     shown = printable(text)
     return f"'{shown}" if shown.startswith(FORMULA) else shown

@@ -13,7 +13,7 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.calls import classify
-from ioprism.formats.parquet import (
+from ioprism.formats.isolation import (
     UNREADABLE,
     columns_of,
     first_line,
@@ -21,15 +21,14 @@ from ioprism.formats.parquet import (
     until_damage,
 )
 from ioprism.formats.plausibility import LATEST
-from ioprism.formats.tables.compressed import blocks_of
 from ioprism.formats.tables.mapping import KNOWN, TableMapping, is_mapping, read_mapping
-from ioprism.formats.text import TORN_END, ends_torn, head, is_gzip
+from ioprism.formats.text import TORN_END, blocks_of, ends_torn, head, is_gzip
 from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Completeness, Job, Trace, Warn
 
-ROWS = 250_000  # read at once
+ROWS = 250_000  # rows read together
 ROWS_PER_PARTITION = 1_000_000
 HEAD = 65536
 NO_NUMBER = -1  # a size that is given and is none: it cannot be true, and is counted so
@@ -59,7 +58,7 @@ class TableReader:
         """Look up files and processes now; events are read when asked for."""
         try:
             path, mapping = read_mapping(source) if is_mapping(source) else (source, TableMapping())
-            return _Content(source, Table(path, mapping)).trace()
+            return _TableContent(source, ForeignTable(path, mapping)).trace()
         except (ValueError, *UNREADABLE) as error:
             raise BrokenTraceError(
                 f"the table cannot be read ({first_line(error)}).\n"
@@ -99,14 +98,14 @@ def _sufficient(columns: list[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ForeignTable:
     """A table and what its columns mean."""
 
     path: Path
     mapping: TableMapping
     rows: tuple[int, int] | None = None  # first and number, of Parquet; None: all
 
-    def parts(self) -> Iterator[Table]:
+    def parts(self) -> Iterator[ForeignTable]:
         """Cut Parquet by rows: polars reads only the row groups that they are in."""
         if _kind(self.path) != "parquet":
             yield self
@@ -120,9 +119,9 @@ class Table:
         kind = _kind(self.path)
         if kind != "parquet" and is_gzip(self.path):
             blocks = blocks_of(self.path, lines_are_json=kind == "json", warn=warn)
-            yield from (self._known(block.lazy()) for block in blocks)
+            yield from (self._with_known_columns(block.lazy()) for block in blocks)
         else:
-            yield self._known(self._scan(kind))
+            yield self._with_known_columns(self._scan(kind))
 
     def every(self, step: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
         """What a step finds in all rows; it is applied to pieces, and to what it found in them."""
@@ -146,7 +145,7 @@ class Table:
             glob=False,
         )
 
-    def _known(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def _with_known_columns(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The known columns; those it lacks are null."""
         present = set(frame.collect_schema().names())
         wanted = {name: self.mapping.column(name) for name in KNOWN}
@@ -155,10 +154,10 @@ class Table:
             raise ValueError(f"it has only the columns {', '.join(sorted(present))[:200]}")
         return frame.select(
             [pl.col(own).alias(name) for name, own in wanted.items() if own in present]
-        ).select([_typed(name, name in matching) for name in KNOWN])
+        ).select([_column(name, name in matching) for name in KNOWN])
 
 
-def _typed(name: str, present: bool) -> pl.Expr:
+def _column(name: str, present: bool) -> pl.Expr:
     column = pl.col(name) if present else pl.lit(None).alias(name)
     if name in ("offset", "bytes") and present:
         given = column.is_not_null() & (column.cast(pl.String, strict=False) != "")
@@ -176,9 +175,9 @@ def _typed(name: str, present: bool) -> pl.Expr:
 
 
 @dataclass(frozen=True)
-class _Content:
+class _TableContent:
     source: Path
-    table: Table
+    table: ForeignTable
 
     def trace(self) -> Trace:
         first, last = self._span()
@@ -243,7 +242,7 @@ def _times(seconds: float) -> tuple[pl.Expr, pl.Expr]:
 class TablePartition:
     """The events of a table, or of some rows of it."""
 
-    table: Table
+    table: ForeignTable
     files: pl.DataFrame  # file (path), row
     keys: pl.DataFrame
     origin: float  # seconds

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.detect import Options, accept_period, detect
 from ioprism.periodicity.online.stream_buffers import MAX_EXACT_SAMPLES

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import AnalysisError
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.sampling import sample
-from ioprism.views.time.steps import steps_of_intervals
+from ioprism.views.time.bandwidth import steps_of_intervals
 
 FINEST_BIN = 2.0**-10  # seconds, the width of the finest bins
 BINS = 2048  # bins of a level; half of them move on when it is full

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.onsets.scales import phases_of_job
 from ioprism.periodicity.onsets.segments import busy_runs, find_phases

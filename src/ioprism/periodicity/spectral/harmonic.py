@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.model.quantiles import median
+from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.chance import CERTAIN, log_sum_of_evidence, probability
 from ioprism.periodicity.results import Period

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.model.quantiles import quantile
+from ioprism.model.arrays import quantile
 from ioprism.model.signal import FloatArray, Signal
 
 CHUNK = 2**9  # samples; few exponentials are computed, the rest are products of them

@@ -17,9 +17,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from ioprism.characteristics.totals import NOT_INTERFACES
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import FigureUnavailableError, NotEnoughDetailError
-from ioprism.model.layers import HEIGHT, TITLES, counted_layers
+from ioprism.model.layers import HEIGHT, TITLES, SizeBin, counted_layers
 from ioprism.model.signal import FloatArray, StepFunction
-from ioprism.model.sizes import SizeBin
 from ioprism.phase_detection.find import Phase
 from ioprism.report_steps import Document
 from ioprism.reports.figures.canvas import (

@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from ioprism.comparison.changes import Comparison
-from ioprism.model.finding import Finding
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.schema import OPERATIONS
+from ioprism.model.verdict import Finding
 from ioprism.report_steps import Document
 from ioprism.reports.comparing import details, metric_row, telling, verdict
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
-from ioprism.reports.to_html.report import PARTS, STYLES, embedded, rank_count
+from ioprism.reports.to_html.report import embedded, rank_count
 from ioprism.text import printable
 from ioprism.units import format_seconds
 
-SCRIPTS = (*(f"{part}.js" for part in PARTS), "compare.js")
+STYLES = ("plots.css", "report.css")
+SCRIPTS = ("charts.js", "plots.js", "report-marks.js", "report-paint.js", "report-raster.js",
+           "report-state.js", "report-frame.js", "report-timeline.js", "report-series.js",
+           "report-findings.js", "compare.js")  # fmt: skip
 
 
 def page(comparison: Comparison, before: Document, after: Document) -> str:

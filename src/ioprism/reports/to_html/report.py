@@ -10,34 +10,29 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.model.finding import Finding
 from ioprism.model.layers import HEIGHT, LAYERS, TITLES
 from ioprism.model.quantities import label, quantity
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
+from ioprism.model.verdict import Finding
 from ioprism.periodicity.results import Periodicity
-from ioprism.periodicity.spectral.wavelet import scalogram
 from ioprism.phase_detection.find import Phases
 from ioprism.report_steps import Document
 from ioprism.reports.highlight import cause_concern, concern
 from ioprism.reports.sheets import sheets
-from ioprism.reports.to_html.page import asset, short
+from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
-from ioprism.reports.to_html.period import curve, picture_of_periods, spectrum
+from ioprism.reports.to_html.period import curve, spectrum
 from ioprism.reports.wording import first_advice, job_facts
 from ioprism.text import printable
-from ioprism.units import format_counted, format_seconds
+from ioprism.units import format_seconds
 from ioprism.views.picture.packed import pack
 from ioprism.views.picture.timeline import Timeline
 
 MOST_NAMES = 50_000
 MOST_PHASES = 2000  # of a layer; of more, the longest are drawn
-PARTS = ("charts", "plots", "report-marks", "report-paint", "report-raster", "report-state",
-         "report-frame", "report-timeline", "report-series", "report-heat", "report-space",
-         "report-phases", "report-parts", "report-findings", "report-diagnosis",
-         "report-tables", "report-export", "report-tiles")  # fmt: skip
-SCRIPTS = tuple(f"{part}.js" for part in (*PARTS, "report"))
-STYLES = ("plots.css", "report.css")
+STYLES = ("workbench.css",)
+SCRIPTS = ("workbench.js",)
 
 
 def page(document: Document, *, only: str | None = None) -> str:
@@ -49,7 +44,7 @@ def framed(content: Mapping[str, Any], *, connect: bool = False) -> str:
     """Return the page that draws this content; `connect` lets it ask its own server."""
     return frame(
         title="The I/O of a job",
-        body=asset("report.html"),
+        body=asset("workbench.html"),
         styles=STYLES,
         scripts=SCRIPTS,
         data=content,
@@ -69,8 +64,10 @@ def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
         "layers": list(LAYERS),
         "titles": TITLES,
         "heights": HEIGHT,
+        "hosts": hosts(trace),
+        "threads": threads(trace),
         "diagnosis": _diagnosis(document),
-        "parts": {"targets": _targets(document), "hosts": _hosts(document)},
+        "sizes": _sizes(document),
         "operations": list(OPERATIONS),
         "files": file_names(trace, shown),
         "stripes": stripes(trace, shown),
@@ -129,6 +126,31 @@ def stripes(trace: Trace, shown: Timeline | None) -> dict[str, list[Any]]:
     )
     rows = known.select("file", "stripe_size", "targets").head(MOST_NAMES).iter_rows()
     return {str(file): [size, list(targets)] for file, size, targets in rows}
+
+
+def hosts(trace: Trace) -> dict[str, Any]:
+    """Return the names of hosts, and for each rank which of them it runs on; -1: unknown."""
+    known = trace.processes.filter(pl.col("host").is_not_null() & (pl.col("rank") >= 0))
+    of_rank = known.group_by("rank").agg(pl.col("host").first()).sort("rank")
+    names = of_rank["host"].unique(maintain_order=True).to_list()
+    number = {name: place for place, name in enumerate(names)}
+    last = of_rank["rank"].max() if of_rank.height else -1
+    numbers = [-1] * (int(last) + 1 if isinstance(last, int) else 0)
+    for rank, name in of_rank.iter_rows():
+        numbers[rank] = number[name]
+    return {"names": [printable(name) for name in names], "of": numbers}
+
+
+def threads(trace: Trace) -> dict[str, str]:
+    """Return the names of processes where ranks have several, by number."""
+    rows = trace.processes.select("process", "rank", "pid", "tid")
+    if rows.height <= rows["rank"].n_unique():
+        return {}
+    numbered = rows.with_columns(number=pl.col("process").rank("ordinal").over("rank"))
+    return {
+        str(row["process"]): f"thread {row['number']} ({row['tid'] or row['pid']})"
+        for row in numbered.head(MOST_NAMES).iter_rows(named=True)
+    }
 
 
 def _findings(document: Document) -> list[dict[str, Any]]:
@@ -207,34 +229,13 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
     return {**plain, "opportunities": hidden, "calm": verdict.line.partition(". ")[2]}
 
 
-def _targets(document: Document) -> dict[str, Any]:
-    rows = document.by_target
-    used = rows.filter(pl.col("operations") > 0).height
-    there = document.system_targets
-    of = f"{used:,} of {there:,}" if there and there >= used else f"{used:,}"
-    shared = "" if document.trace.partitions else " A file's calls are shared by its targets."
-    targets = "storage target is" if of == "1" else "storage targets are"
-    note = f"{of} {targets} used; most time in calls first.{shared}"
-    return {"title": "storage target", "note": note, "rows": _parts(rows, "target", "OST ")}
-
-
-def _hosts(document: Document) -> dict[str, Any]:
-    note = f"{format_counted(document.by_host.height, 'node')}; most time in calls first."
-    return {"title": "node", "note": note, "rows": _parts(document.by_host, "host", "")}
-
-
-def _parts(table: pl.DataFrame, key: str, prefix: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": f"{prefix}{printable(str(row[key]))}",
-            "calls": row["operations"],
-            "read": row["bytes_read"],
-            "written": row["bytes_written"],
-            "seconds": short(row["seconds"]),
-            "rate": None if row["rate"] is None else short(row["rate"]),
-        }
-        for row in table.iter_rows(named=True)
-    ]
+def _sizes(document: Document) -> dict[str, list[int]]:
+    """How many requests of each size class the whole run has, by direction."""
+    sizes = document.characteristics.request_sizes
+    return {
+        direction: [size.count for size in sizes.get(direction, ())]
+        for direction in ("read", "write")
+    }
 
 
 def _phases(phases: Phases | None) -> dict[str, Any]:
@@ -250,12 +251,12 @@ def _phases(phases: Phases | None) -> dict[str, Any]:
 def _periodicity(period: Periodicity | None) -> dict[str, Any] | None:
     if period is None:
         return None
-    signal = period.signal
+    signal, answer = period.signal, period.period
     return {
         "of": period.direction,
         "signal": curve(signal),
-        "period": None if period.period is None else period.period.to_dict(),
+        "period": None if answer is None else answer.to_dict(),
+        "starts": [start for start, _ in answer.phases[:MOST_PHASES]] if answer else [],
         "next": None if period.next_phase is None else asdict(period.next_phase),
         "spectrum": spectrum(signal),
-        "scalogram": picture_of_periods(scalogram(signal), signal, period.period),
     }

@@ -7,7 +7,13 @@ from typing import Any
 
 from ioprism.reports.to_html.page import asset
 from ioprism.reports.to_html.page import page as frame
-from ioprism.reports.to_terminal.site import day, periodic_share, sentence
+from ioprism.reports.to_terminal.site import (
+    UNKNOWN,
+    day,
+    main_cause,
+    periodic_share,
+    sentence,
+)
 from ioprism.site.summary import SiteStory
 from ioprism.text import printable
 from ioprism.units import format_counted
@@ -41,6 +47,8 @@ def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
             ["jobs", f"{totals['jobs']:,}"],
             ["applications", f"{totals['applications']:,}"],
             ["users", f"{totals['users']:,}"],
+            ["logs that cannot be judged", f"{totals['not_judged']:,}"],
+            *([["node-hours", totals["note"]]] if totals["note"] else []),
             ["stalled by I/O", f"{_hours(totals['io_stall_node_hours'])} node-hours"],
             ["periodic I/O", f"{_hours(totals['periodic_node_hours'])} node-hours"],
         ],
@@ -65,7 +73,7 @@ def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _name(value: object) -> str:
-    return "unknown" if value is None else printable(str(value))
+    return UNKNOWN if value is None else printable(str(value))
 
 
 def _line(saving: float, hours: float) -> str:
@@ -126,7 +134,7 @@ def _tables(story: SiteStory) -> list[dict[str, Any]]:
             "title": title,
             "note": periodic_share(story.totals) if rows is story.periods else "",
             "columns": [{"name": name, "kind": _kind(key)} for name, key in columns],
-            "rows": [[_cell(row[key]) for _, key in columns] for row in rows],
+            "rows": [[_cell(key, row) for _, key in columns] for row in rows],
         }
         for title, columns, rows in tables
         if rows
@@ -145,7 +153,10 @@ def _kind(key: str) -> str:
     return "number" if key.endswith("node_hours") else "text"
 
 
-def _cell(value: object) -> object:
+def _cell(key: str, row: Row) -> object:
+    value = main_cause(row) if key == "first_cause" else row[key]
+    if value is None and _kind(key) == "text":
+        return UNKNOWN
     if isinstance(value, str):
         return printable(value)
     return round(value, 3) if isinstance(value, float) else value

@@ -9,12 +9,18 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
-from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks, Name, ViewSummary
+from ioprism.bottleneck_search.result import (
+    AlikeGroup,
+    Bottleneck,
+    Bottlenecks,
+    Name,
+    ViewSummary,
+)
 from ioprism.reports.to_terminal import facts, heading
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_counted, format_seconds
 from ioprism.views.calls.call_class import SIZE_NAMES
-from ioprism.views.perspectives.fields import BINS
+from ioprism.views.perspectives.records import BINS
 
 STYLES = {"critical": "bold red", "very high": "red", "high": "yellow", "medium": "cyan"}
 BAR = 20
@@ -35,8 +41,9 @@ def show(bottlenecks: Bottlenecks, console: Console, *, page: int, top: int | No
     for view in bottlenecks.views:
         listed = [b for b in bottlenecks.bottlenecks if b.view == view.view]
         if view.bottlenecks:
+            groups = {g.ids[0]: g for g in bottlenecks.groups if g.view == view.view}
             heading(console, _view_title(view))
-            console.print(_tree(view, listed, page=page, top=top))
+            console.print(_tree(view, listed, groups, page=page, top=top))
     heading(console, "In all")
     facts(console, _summary(bottlenecks))
 
@@ -76,7 +83,7 @@ def _characteristics(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
     summed = f"{format_seconds(whole)} summed over processes"
     yield "time in I/O", f"{format_seconds(totals['io_time'])} ({of}), {summed}"
     for kind in ("read", "write", "metadata"):
-        yield f"  {kind}", _kind(totals, kind, whole)
+        yield f"  {kind}", _kind(totals, kind)
     yield "files", format_count(totals["files"])
     yield "done by", _processes(totals)
     yield from _sizes(totals)
@@ -91,13 +98,15 @@ def _characteristics(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
         )
 
 
-def _kind(totals: Totals, kind: str, whole: float) -> str:
-    time = totals[f"{kind}_time"] or 0.0
+def _kind(totals: Totals, kind: str) -> str:
+    """Its share by its slowest process, as in Table 3 of WisIO's paper, and its sums."""
+    summed = f"{format_seconds(totals[f'{kind}_time'] or 0.0)} summed"
     calls = format_counted(round(totals[f"{kind}_count"] or 0), "call")
     size = totals.get(f"{kind}_size")
     amount = f", {format_bytes(size)}" if size else ""
-    share = f" ({time / whole:.1%})" if whole else ""
-    return f"{format_seconds(time)}{share}, {calls}{amount}"
+    share = totals[f"{kind}_time_share"]
+    slowest = "" if share is None else f"{share:.2%}, "
+    return f"{slowest}{summed}, {calls}{amount}"
 
 
 def _processes(totals: Totals) -> str:
@@ -122,26 +131,35 @@ def _view_title(view: ViewSummary) -> str:
     return f"{' → '.join(view.view)}: {format_counted(view.records, 'record')}"
 
 
-def _tree(view: ViewSummary, listed: list[Bottleneck], *, page: int, top: int | None) -> Tree:
-    above = view.bottlenecks - view.below_floor
+def _tree(
+    view: ViewSummary,
+    listed: list[Bottleneck],
+    groups: Mapping[str, AlikeGroup],
+    *,
+    page: int,
+    top: int | None,
+) -> Tree:
     labels = ", ".join(f"{count:,} {label}" for label, count in view.labels.items())
     title = f"  {format_counted(view.bottlenecks, 'bottleneck')} ({labels})"
     if view.below_floor:
         title += f", {view.below_floor:,} too small to matter"
     tree = Tree(Text(title), guide_style="dim")
     for bottleneck in sorted(listed, key=lambda b: -b.fields.get("excess_time", 0.0)):
-        _add(tree, bottleneck)
-    shown = (page - 1) * (top or above) + len(listed)
-    if shown < above:
-        tree.add(Text(f"{above - shown:,} more: --page {page + 1}, or a larger --top", "dim"))
+        _add(tree, bottleneck, groups.get(bottleneck.id))
+    shown = (page - 1) * (top or len(groups)) + len(listed)
+    if shown < len(groups):
+        left = len(groups) - shown
+        tree.add(Text(f"{left:,} more: --page {page + 1}, or a larger --top", "dim"))
     return tree
 
 
-def _add(tree: Tree, bottleneck: Bottleneck) -> None:
+def _add(tree: Tree, bottleneck: Bottleneck, group: AlikeGroup | None) -> None:
     style = STYLES.get(bottleneck.label, "")
+    others = len(group.ids) - 1 if group else 0
     line = Text.assemble(
         (f"{bottleneck.id} ", style or "bold"),
         Text(record_name(bottleneck.record), overflow="fold"),
+        f" and {others:,} alike" if others else "",
         (
             f"  {bottleneck.severity:.1f}° {bottleneck.label}, "
             f"{format_seconds(bottleneck.time)} ({bottleneck.job_share:.1%} of I/O time), "
@@ -172,7 +190,8 @@ def record_name(record: Mapping[str, Name]) -> str:
 def _summary(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
     views = bottlenecks.views
     yield "bottlenecks", format_count(sum(view.bottlenecks for view in views))
-    yield "worth reporting", format_count(bottlenecks.found)
+    groups = format_counted(len(bottlenecks.groups), "group")
+    yield "worth reporting", f"{format_count(bottlenecks.found)} in {groups} of alike ones"
     if bottlenecks.coverage is not None:
         yield (
             "explained",

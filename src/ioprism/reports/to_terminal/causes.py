@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.model.finding import SERIOUS, Finding, Severity
+from ioprism.model.verdict import SERIOUS, Finding, Severity
 from ioprism.reports.to_terminal import heading
 from ioprism.reports.to_terminal.diagnose import span
 from ioprism.text import printable

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from rich.console import Console
 from rich.text import Text
 
-from ioprism.characteristics.ceiling import Comparison, Relation
 from ioprism.characteristics.details import CommonSize, Details, FileGroup, MpiTime
-from ioprism.characteristics.totals import Amount, Characteristics, SizeCount
+from ioprism.characteristics.totals import Amount, Characteristics, Comparison, Relation, SizeCount
 from ioprism.model.layers import TITLES
 from ioprism.model.trace import Job
 from ioprism.reports.to_terminal import facts, heading, name, table

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.comparison.changes import CauseChange, Comparison, Kept, Metric
-from ioprism.model.finding import Finding
+from ioprism.model.verdict import Finding
 from ioprism.reports.comparing import details, metric_row, telling, verdict
 from ioprism.reports.to_terminal import heading, table
 from ioprism.reports.to_terminal.causes import STYLES

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.reports.to_terminal import heading, table
+from ioprism.reports.to_terminal.history import show_history
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 
@@ -54,6 +55,7 @@ def show(
     for number, cause in enumerate(verdict.causes[:top], start=1):
         _show_cause(cause, number, console)
     _show_possible(verdict, console)
+    show_history(verdict.history, console)
     _show_stages(verdict, console)
     _show_ledger(verdict, console)
     for one in verdict.opportunities:

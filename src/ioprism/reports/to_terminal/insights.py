@@ -10,13 +10,13 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.diagnosis.rules.registry import Insights
-from ioprism.model.finding import SERIOUS, Finding, Severity
 from ioprism.model.quantities import label, quantity
 from ioprism.model.trace import Job
-from ioprism.model.verdict import NotChecked
+from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Severity
 from ioprism.reports.to_terminal import heading, name, table
 from ioprism.reports.to_terminal.causes import headline, show_causes
 from ioprism.reports.to_terminal.diagnose import job_line
+from ioprism.reports.to_terminal.history import show_history
 from ioprism.units import format_count, format_counted, format_seconds
 
 DETAILS = 3  # worst files or ranks of each finding; all with --all
@@ -33,6 +33,7 @@ def show(
         _show_details(finding, console, everything=everything, advice=everything)
 
     left = show_causes(insights.verdict, insights.findings, console, details=details)
+    show_history(insights.verdict.history, console)
     serious = [f for f in left if f.severity in SERIOUS]
     others = [f for f in left if f.severity not in SERIOUS]
     explained = len(left) < len(insights.findings)

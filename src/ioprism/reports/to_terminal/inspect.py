@@ -11,8 +11,8 @@ from rich.text import Text
 from ioprism.bottleneck_search.inspection import Inspection
 from ioprism.bottleneck_search.result import Bottleneck
 from ioprism.inspection import FindingInspection
-from ioprism.model.finding import Finding
 from ioprism.model.quantities import label, quantity
+from ioprism.model.verdict import Finding
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.bottlenecks import record_name
 from ioprism.reports.to_terminal.insights import detail

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.recording.doctor import Check
-from ioprism.recording.overhead import TracerCost
+from ioprism.recording.choice import Check
+from ioprism.recording.run import TracerCost
 from ioprism.recording.steps import Overhead, Plan
 from ioprism.recording.trials import Trial
 from ioprism.reports.to_terminal import facts, heading
@@ -116,7 +116,7 @@ def show_trials(trials: Sequence[Trial], console: Console) -> None:
 
 def trial_text(trial: Trial) -> str:
     """Say what came of a change."""
-    outcome = trial.found
+    outcome = trial.run_time
     if trial.status == "ignored":
         return "ignored: the trace shows the same requests as without it"
     if trial.status == "failed" or outcome is None or outcome.low is None or outcome.high is None:

@@ -7,12 +7,13 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.model.finding import SERIOUS, Finding
 from ioprism.model.quantities import label, quantity
 from ioprism.model.signal import FloatArray
+from ioprism.model.verdict import SERIOUS, Finding
 from ioprism.report_steps import Document
 from ioprism.reports.to_terminal import facts, heading, name
 from ioprism.reports.to_terminal.causes import headline, show_causes
+from ioprism.reports.to_terminal.history import show_history
 from ioprism.reports.to_terminal.plot import bars
 from ioprism.reports.wording import first_advice, job_facts
 from ioprism.units import format_bytes, format_counted, format_seconds
@@ -37,6 +38,7 @@ def show(document: Document, console: Console) -> None:
     heading(console, "Job")
     facts(console, [(key, name(text)) for key, text in job_facts(document)])
     _findings(document, console)
+    show_history(document.verdict.history, console)
     _pictures(document.timeline, console)
     _files(document, console)
 
@@ -72,6 +74,8 @@ def _finding(finding: Finding, console: Console) -> None:
 
 
 def _pictures(shown: Timeline, console: Console) -> None:
+    if shown.source == "counters":  # spans of files do not tell when bytes moved
+        return
     for direction, verb in (("read", "read"), ("write", "written")):
         heights = _moved(shown, direction)
         if not heights.any():

@@ -12,21 +12,35 @@ from ioprism.reports.to_terminal import heading, table
 from ioprism.site.event import SiteEvent
 from ioprism.site.summary import SiteTable
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_counted, format_rate
+from ioprism.units import (
+    format_bytes,
+    format_count,
+    format_counted,
+    format_rate,
+    format_seconds,
+)
 
 # Subject -> columns: title, key, how it is written.
 _HOURS = (("node-hours", "node_hours"), ("stalled", "io_stall_node_hours"),
           ("could save", "saving_node_hours"))  # fmt: skip
+_PEERS = (("against peers: worst tenth", "relative_rate_worst_tenth"),
+          ("median", "relative_rate"))  # fmt: skip
+UNKNOWN = "unknown"  # the log does not tell
+NONE = "none"  # there is no cause
+NOT_JUDGED = "not judged"  # the log has too little data
 COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "jobs": (("application", "application"), ("user", "user"), ("started", "start"),
              ("ranks", "ranks"), *_HOURS, ("first cause", "first_cause")),
-    "applications": (("application", "application"), ("jobs", "jobs"), ("users", "users"), *_HOURS,
-                     ("first cause", "savings")),
-    "users": (("user", "user"), ("jobs", "jobs"), *_HOURS, ("first cause", "savings")),
-    "targets": (("storage target", "target"), ("jobs", "jobs"), ("moved", "bytes"),
-                ("rate", "rate"), ("against peers", "relative_rate")),
-    "hosts": (("node", "host"), ("jobs", "jobs"), ("moved", "bytes"), ("rate", "rate"),
-              ("against peers", "relative_rate")),
+    "applications": (("application", "application"), ("jobs", "jobs"), ("not judged", "not_judged"),
+                     ("users", "users"), *_HOURS, ("first cause", "savings")),
+    "users": (("user", "user"), ("jobs", "jobs"), ("not judged", "not_judged"), *_HOURS,
+              ("first cause", "savings")),
+    "targets": (("file system", "file_system"), ("target", "target"), ("jobs", "jobs"),
+                ("moved", "bytes"), ("rate", "rate"), *_PEERS),
+    "hosts": (("node", "host"), ("jobs", "jobs"), ("moved", "bytes"), ("rate", "rate"), *_PEERS),
+    "files": (("file system", "file_system"), ("file", "name"), ("jobs", "jobs"),
+              ("read", "bytes_read"), ("written", "bytes_written"), ("request", "request_bytes"),
+              ("time in calls", "seconds"), ("rate", "rate")),
     "causes": (("cause", "code"), ("jobs", "jobs"), ("applications", "applications"),
                ("users", "users"), ("could save", "saving_node_hours")),
     "periods": (("application", "application"), ("jobs", "jobs"), ("node-hours", "node_hours"),
@@ -43,8 +57,10 @@ def show(site_table: SiteTable, console: Console) -> None:
     """Print a table, and what happened."""
     columns = COLUMNS[site_table.subject]
     heading(console, f"{site_table.subject.capitalize()}")
-    rows = [tuple(_cell(key, row.get(key)) for _, key in columns) for row in site_table.rows]
+    rows = [tuple(_cell(key, row) for _, key in columns) for row in site_table.rows]
     table(console, tuple(title for title, _ in columns), rows)
+    if site_table.note and any(key == "node_hours" for _, key in columns):
+        console.print(f"  {site_table.note}")
     if site_table.events:
         heading(console, "What happened")
     for event in site_table.events:
@@ -71,7 +87,9 @@ def sentence(event: SiteEvent) -> str:
         what = "Storage target" if event.kind == "slow-target" else "Node"
         rate = f"{facts['relative_rate']:.0%} of the rate of its peers"
         jobs = format_counted(facts["jobs"], "job")
-        return f"{what} {name} reached {rate} from {since} to {day(event.end)}, in {jobs}.{cost}"
+        where = f" of {printable(facts['file_system'])}" if "file_system" in facts else ""
+        when = f"from {since} to {day(event.end)}"
+        return f"{what} {name}{where} reached {rate} {when}, in {jobs}.{cost}"
     if event.kind == "noisy-neighbour":
         return (
             f"Jobs that ran at the same time as {name} stalled {facts['factor']:.1f} times "
@@ -103,7 +121,7 @@ def day(seconds: float | None) -> str:
 
 def _number(key: str, value: float | None) -> str:
     if value is None:
-        return "unknown"
+        return UNKNOWN
     if key in ("request_bytes", "bytes"):
         return format_bytes(value)
     if key == "rate":
@@ -111,19 +129,33 @@ def _number(key: str, value: float | None) -> str:
     return f"{value:.0%}" if key in ("collective", "io_stall_share") else f"{value:,.3g}"
 
 
-def _cell(key: str, value: Any) -> str:  # noqa: ANN401 - cells are of any kind
+def main_cause(row: Mapping[str, Any]) -> str:
+    """Name the main cause of a job or group; tell no cause from a log that was not judged."""
+    first = row.get("first_cause") or next(iter(row.get("savings") or ()), None)
+    if first is not None:
+        return printable(str(first))
+    every = row.get("not_judged") == row.get("jobs") if "jobs" in row else False
+    return NOT_JUDGED if every or row.get("status") == "cannot-judge" else NONE
+
+
+def _cell(key: str, row: Mapping[str, Any]) -> str:
+    if key in ("savings", "first_cause"):
+        return main_cause(row)
+    value = row.get("file", row.get("pattern")) if key == "name" else row.get(key)
     if value is None:
-        return "unknown"
-    if key == "savings":
-        return next(iter(value), "none")
+        return NOT_JUDGED if row.get("status") == "cannot-judge" else UNKNOWN
     if key == "start":
         return day(value)
-    if key in ("bytes", "phase_bytes"):
+    if key in ("bytes", "phase_bytes", "bytes_read", "bytes_written", "request_bytes"):
         return format_bytes(value)
+    if key == "seconds":
+        return format_seconds(value)
     if key == "rate":
         return format_rate(value)
-    if key in ("relative_rate", "duty_cycle", "period_confidence"):
+    if key in ("relative_rate", "relative_rate_worst_tenth", "duty_cycle", "period_confidence"):
         return f"{value:.0%}"
+    if key == "node_hours" and (row.get("nodes_estimated") or row.get("estimated_share")):
+        return f"~{value:,.1f}"
     if isinstance(value, float):
         return f"{value:,.1f}"
     return format_count(value) if isinstance(value, int) else printable(str(value))

@@ -1,4 +1,4 @@
-"""How each rank accesses each file, from single calls: sizes, order, alignment.
+"""How each rank accesses each file, from per-call data: sizes, order, alignment.
 
 A piece of the events is summed by itself; where one piece ends and the next begins is only
 known when all are there, so pieces are kept apart until they are finalized. The answer is the
@@ -61,7 +61,7 @@ class AccessPattern:
         previous = _REACHED.shift(1).over(*KEYS, "episode")
         known = ordered.with_columns(
             previous=pl.when(_IS_DATA).then(previous),
-            misaligned=_IS_DATA & misaligned(self.alignment, self.stripes),
+            misaligned=_IS_DATA & misalignment(self.alignment, self.stripes),
         )
         sums = known.group_by(KEYS).agg(*self._sums(), *_borders())
         # Opens come first, so that counting them up to a row includes those of its piece.
@@ -99,18 +99,18 @@ class AccessPattern:
 
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join the pieces: one row per layer, file, rank and operation."""
-        return partials.map_batches(_stitched, schema=_WHOLE)
+        return partials.map_batches(_stitch, schema=_WHOLE)
 
 
 def _in_order(calls: pl.DataFrame) -> pl.DataFrame:
-    """Sort calls, unless each kind of them is in order and there are no opens to fall between."""
+    """Sort calls, unless each kind of them is in order and no opens fall between."""
     late = pl.col("start") < pl.col("start").shift(1).over(KEYS)
     if not calls.select(_IS_OPEN.any()).item() and not calls.select(late.any()).item():
         return calls
     return calls.sort(*_FILE_KEYS, "start", maintain_order=True)
 
 
-def misaligned(alignment: int, stripes: Mapping[int, int]) -> pl.Expr:
+def misalignment(alignment: int, stripes: Mapping[int, int]) -> pl.Expr:
     """Whether a request begins off the alignment; in striped files, whether it crosses stripes.
 
     A request inside one stripe touches one lock and one target, wherever it begins. A long read
@@ -139,10 +139,10 @@ def _borders() -> list[pl.Expr]:
     ]
 
 
-def _stitched(pieces: pl.DataFrame) -> pl.DataFrame:
+def _stitch(pieces: pl.DataFrame) -> pl.DataFrame:
     joins = pl.col("first_offset").is_not_null()
     offset, before = pl.col("first_offset"), pl.col("before")
-    whole = _continued(pieces).with_columns(
+    whole = _with_previous(pieces).with_columns(
         forward=pl.col("forward") + (joins & (offset >= before)).fill_null(value=False),
         consecutive=pl.col("consecutive") + (joins & (offset == before)).fill_null(value=False),
         # The piece took its first request for one that nothing precedes.
@@ -157,7 +157,7 @@ def _stitched(pieces: pl.DataFrame) -> pl.DataFrame:
     return sums.sort(KEYS)
 
 
-def _continued(pieces: pl.DataFrame) -> pl.DataFrame:
+def _with_previous(pieces: pl.DataFrame) -> pl.DataFrame:
     """Add where the previous piece ended, unless the file was opened since.
 
     Opens are counted, not looked for between two times: a coarse clock gives an open and the
@@ -180,14 +180,14 @@ class TouchedRanges:
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Unite the ranges of some of the events."""
         data = events.filter(_IS_DATA & (pl.col("bytes") > 0) & pl.col("offset").is_not_null())
-        return _united(data.select("layer", "file", "operation", low="offset", high=_REACHED))
+        return _unite_ranges(data.select("layer", "file", "operation", low="offset", high=_REACHED))
 
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Unite united ranges."""
-        return _united(partials)
+        return _unite_ranges(partials)
 
 
-def _united(ranges: pl.LazyFrame) -> pl.LazyFrame:
+def _unite_ranges(ranges: pl.LazyFrame) -> pl.LazyFrame:
     group = ("layer", "file", "operation")
     reached = pl.col("high").cum_max().shift(1).over(group)
     return (

@@ -90,7 +90,7 @@ class TimeOfCalls:
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Add up some of the events."""
-        known = self._ordered(events) if self.with_order else events
+        known = self._with_order(events) if self.with_order else events
         seconds = pl.col("end") - pl.col("start")
         return known.group_by("rank").agg(
             column
@@ -101,7 +101,7 @@ class TimeOfCalls:
             )
         )
 
-    def _ordered(self, events: pl.LazyFrame) -> pl.LazyFrame:
+    def _with_order(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Where one piece of the events follows another, one request of each stream is missed."""
         before = _REACHED.shift(1).over(_STREAM)
         place = ("layer", "file", "operation", "offset")

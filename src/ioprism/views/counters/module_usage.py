@@ -6,43 +6,52 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import add
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ioprism.formats.darshan.meaning import Module, Names
-from ioprism.model.sizes import LARGEST_IN_BIN, LARGEST_PLAUSIBLE, SIZE_BINS
-from ioprism.model.usage import DIRECTIONS, EVERYONE, Counts, Moves, Seconds, Spread, Usage
+from ioprism.model.layers import LARGEST_IN_BIN, LARGEST_PLAUSIBLE, SIZE_BINS
+from ioprism.model.usage import (
+    DIRECTIONS,
+    EVERYONE,
+    ColumnarCounters,
+    CounterColumns,
+    Counts,
+    Moves,
+    Seconds,
+    Spread,
+    Usage,
+)
+
+if TYPE_CHECKING:  # counters of a log are judged without it
+    import polars as pl
 
 _MOST_COMMON = range(1, 5)
 _OPEN_CLOSE = ("OPEN_START", "OPEN_END", "CLOSE_START", "CLOSE_END")
 
 
-class Records(Protocol):
-    """One module's records, column by column."""
+def columnar(counters: Mapping[str, pl.DataFrame]) -> ColumnarCounters:
+    """Return a trace's counters as columns; those of a log that was just read need no tables."""
+    if isinstance(counters, ColumnarCounters):
+        return counters
+    from ioprism.views.counters.usage import TableCounters
 
-    @property
-    def files(self) -> list[int]:
-        """The row of each record's file."""
-        ...
-
-    @property
-    def ranks(self) -> list[int]:
-        """The rank of each record; -1 for all together."""
-        ...
-
-    def column(self, name: str) -> list[Any] | None:
-        """One value per record, or None where there is no such counter."""
-        ...
+    return TableCounters(counters)
 
 
 def usage_of(
-    records: Records, module: Module, *, small_bytes: float, without: frozenset[int], ranks: int
+    records: CounterColumns,
+    module: Module,
+    *,
+    small_bytes: float,
+    without: frozenset[int],
+    ranks: int,
 ) -> Usage:
     """Return a module's columns, leaving out the files `without` (console streams).
 
     Sizes are known in bins only, so `small_bytes` is rounded down to the end of a bin.
     """
     columns = _Columns(records, module, without)
-    opened = columns.opened()
+    opened = columns.opens()
     exact = _exactly(columns, small_bytes) if module.sizes else None
     first = _first(opened, columns.ranks, ranks)
     return Usage(
@@ -55,13 +64,12 @@ def usage_of(
         seeks=columns.sum(module.seeks),
         stats=columns.sum(module.stats),
         syncs=columns.sum(module.syncs),
-        misaligned=columns.known("FILE_NOT_ALIGNED"),
-        misaligned_memory=columns.known("MEM_NOT_ALIGNED"),
-        alignment=columns.known("FILE_ALIGNMENT"),
+        misaligned=columns.values("FILE_NOT_ALIGNED"),
+        misaligned_memory=columns.values("MEM_NOT_ALIGNED"),
+        alignment=columns.values("FILE_ALIGNMENT"),
         common_sizes=_common_sizes(columns) if module.sizes else (),
         spread=_spread(columns) if EVERYONE in columns.ranks else None,
         open_close=tuple(columns.seconds(f"F_{name}_TIMESTAMP") for name in _OPEN_CLOSE),
-        switches=columns.known("RW_SWITCHES"),
         extras={name: columns.sum((counter,)) for name, counter in module.extras.items()},
     )
 
@@ -69,7 +77,7 @@ def usage_of(
 class _Columns:
     """Cleaned columns of the records that are looked at."""
 
-    def __init__(self, records: Records, module: Module, without: frozenset[int]) -> None:
+    def __init__(self, records: CounterColumns, module: Module, without: frozenset[int]) -> None:
         self.module = module
         self._records = records
         files = records.files
@@ -78,18 +86,18 @@ class _Columns:
             if without and not without.isdisjoint(files)
             else None
         )
-        self.files: Counts = self._chosen(files)
-        self.ranks: Counts = self._chosen(records.ranks)
+        self.files: Counts = self._select(files)
+        self.ranks: Counts = self._select(records.ranks)
 
-    def _chosen(self, values: list[Any]) -> list[Any]:
+    def _select(self, values: list[Any]) -> list[Any]:
         return values if self._kept is None else [values[place] for place in self._kept]
 
-    def known(self, name: str) -> list[Any] | None:
+    def values(self, name: str) -> list[Any] | None:
         """A counter without what cannot be true, or None where there is none."""
-        values = self._records.column(self.module.named(name))
+        values = self._records.column(self.module.counter_name(name))
         if values is None:
             return None
-        values = self._chosen(values)
+        values = self._select(values)
         if None in values:
             values = [0 if value is None else value for value in values]
         if not any(values):
@@ -100,16 +108,16 @@ class _Columns:
 
     def tells(self, name: str) -> bool:
         """Whether any record has this counter: -1 says that it is not available."""
-        values = self._records.column(self.module.named(name))
+        values = self._records.column(self.module.counter_name(name))
         if values is None:
             return False
         return not values or any(value is not None and value >= 0 for value in values)
 
     def seconds(self, name: str) -> Seconds:
-        return self.known(name) or [0.0] * len(self.files)
+        return self.values(name) or [0.0] * len(self.files)
 
     def sum(self, names: tuple[str, ...]) -> Counts:
-        columns = (self.known(name) for name in names)
+        columns = (self.values(name) for name in names)
         present = [values for values in columns if values is not None and any(values)]
         if not present:
             return [0] * len(self.files)
@@ -118,7 +126,7 @@ class _Columns:
             total = list(map(add, total, other))
         return total
 
-    def opened(self) -> Counts:
+    def opens(self) -> Counts:
         opens, others = self.sum(self.module.opens), self.sum(self.module.not_opens)
         return _less(opens, others) if any(others) else opens
 
@@ -155,9 +163,9 @@ def _moves(
         collective=kind(module.collective),
         independent=kind(module.independent),
         nonblocking=kind(module.nonblocking),
-        begin=columns.known(f"F_{name}_START_TIMESTAMP"),
-        finish=columns.known(f"F_{name}_END_TIMESTAMP"),
-        longest=columns.known(f"F_MAX_{name}_TIME"),
+        begin=columns.values(f"F_{name}_START_TIMESTAMP"),
+        finish=columns.values(f"F_{name}_END_TIMESTAMP"),
+        longest=columns.values(f"F_MAX_{name}_TIME"),
     )
     counted = module.sequences and columns.tells(f"SEQ_{name}S")
     return _with_sequences(moves, columns, direction, first) if counted else moves
@@ -189,7 +197,7 @@ def _common_sizes(columns: _Columns) -> list[tuple[Counts, Counts]]:
     """The request sizes that came up most, and how often each did."""
     moves = []
     for place in _MOST_COMMON:
-        sizes = columns.known(f"ACCESS{place}_ACCESS")
+        sizes = columns.values(f"ACCESS{place}_ACCESS")
         if sizes is not None:
             moves.append((sizes, columns.sum((f"ACCESS{place}_COUNT",))))
     return moves

@@ -16,16 +16,15 @@ import numpy.typing as npt
 import polars as pl
 
 from ioprism.formats.darshan.meaning import MODULES, Module, Names
-from ioprism.model.layers import LAYERS
+from ioprism.model.layers import LARGEST_PLAUSIBLE, LAYERS, SIZE_BINS
 from ioprism.model.schema import OPERATIONS, Layer, Operation
-from ioprism.model.sizes import LARGEST_PLAUSIBLE, SIZE_BINS
 from ioprism.model.trace import Trace
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 UNKNOWN = -1
-# Operations that have a time of their own; that of all metadata calls stands with `metadata`.
+# Operations with a separate time; that of all metadata calls is in the row `metadata`.
 TIMED = ("read", "write", "metadata")
 
 _LAYERS = pl.Series("layer", LAYERS, dtype=Layer)
@@ -68,7 +67,9 @@ def _module_totals(table: pl.DataFrame, module: Module) -> pl.DataFrame:
     read = Values(table)
     counts = _counts(read, module)
     unknown = np.full(table.height, UNKNOWN, np.int64)
-    moved = [read.known(module.bytes(kind)) if kind in module.calls else unknown for kind in counts]
+    moved = [
+        read.counter(module.bytes(kind)) if kind in module.calls else unknown for kind in counts
+    ]
     took = [
         read.seconds(module.seconds(kind)) if kind in TIMED else np.full(table.height, np.nan)
         for kind in counts
@@ -93,7 +94,7 @@ class Values:
 
     table: pl.DataFrame
 
-    def known(self, name: str) -> Ints:
+    def counter(self, name: str) -> Ints:
         """A counter's values; UNKNOWN where Darshan says -1, or it cannot be true."""
         column = self.table[name]
         values = (column.fill_null(UNKNOWN) if column.null_count() else column).to_numpy()
@@ -108,7 +109,7 @@ class Values:
         """The sum of counters, where they are known."""
         counts = np.zeros(self.table.height, np.int64)
         for name in names:
-            counts += self.known(module.named(name)).clip(0)
+            counts += self.counter(module.counter_name(name)).clip(0)
         return counts
 
 
@@ -140,7 +141,10 @@ def slowest_ranks(trace: Trace) -> pl.DataFrame:
     """Return the slowest rank of each shared file and layer, and its seconds there."""
     tables = [_NO_TOTALS.select("file", "rank", "layer", "seconds")]
     for name, module in MODULES.items():
-        seconds, rank = module.named("F_SLOWEST_RANK_TIME"), module.named("SLOWEST_RANK")
+        seconds, rank = (
+            module.counter_name("F_SLOWEST_RANK_TIME"),
+            module.counter_name("SLOWEST_RANK"),
+        )
         if name in trace.counters and {seconds, rank} <= set(trace.counters[name].columns):
             tables.append(
                 trace.counters[name]
@@ -171,7 +175,7 @@ def _module_sizes(table: pl.DataFrame, module: Module) -> pl.DataFrame:
         for direction in module.calls
         for size in SIZE_BINS
     ]
-    counts = np.stack([read.known(name) for name in names])
+    counts = np.stack([read.counter(name) for name in names])
     place, row = np.nonzero(counts > 0)
     kind, number = np.divmod(place, len(SIZE_BINS))
     return pl.DataFrame(

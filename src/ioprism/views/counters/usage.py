@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
-from ioprism.model.trace import Trace
 from ioprism.model.usage import (
     DIRECTIONS,
     EVERYONE,
     NAMELESS,
-    FileFacts,
     HeatMap,
     Moves,
     RankLoad,
-    Striping,
     Usage,
-    is_data,
 )
 
 _ENTRY = ("file", "rank")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TableRecords:
-    """A counter table, column by column (see `module_usage.Records`)."""
+class TableCounters:
+    """Counter tables, column by column."""
+
+    tables: Mapping[str, pl.DataFrame]
+
+    def columns(self, module: str) -> TableColumns:
+        """Return a module's records, column by column."""
+        return TableColumns(self.tables[module])
+
+    def height(self, module: str) -> int:
+        """How many records a module has."""
+        return self.tables[module].height
+
+    def heat_maps(self) -> dict[str, list[HeatMap]]:
+        """Return when each rank moved how many bytes, by layer."""
+        maps: dict[str, list[HeatMap]] = {}
+        if "HEATMAP" in self.tables:
+            table = self.tables["HEATMAP"].filter(pl.col("layer").is_not_null())
+            rows = table.select("layer", "rank", "bin_width", "read", "write").iter_rows()
+            for layer, *values in rows:
+                maps.setdefault(str(layer), []).append(HeatMap(*values))
+        return maps
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableColumns:
+    """The columns of one counter table."""
 
     table: pl.DataFrame
 
@@ -42,42 +63,17 @@ class TableRecords:
         return self.table["rank"].to_list()
 
     def column(self, name: str) -> list[Any] | None:
-        """One value per record, or None where there is no such counter."""
+        """One value per record, or None where the counter is missing."""
         if name not in self.table.columns:
             return None
         values = self.table[name]
         return None if values.null_count() == len(values) and len(values) else values.to_list()
 
 
-def file_facts(trace: Trace) -> FileFacts:
-    """Return names, mounts and stripe layouts."""
-    files = trace.files
-    striped = files.drop_nulls(["stripe_size", "targets"])
-    rows = striped.select("file", "stripe_size", "targets").iter_rows()
-    paths = dict(files.select("file", "path").iter_rows())
-    return FileFacts(
-        paths,
-        frozenset(file for file, path in paths.items() if not is_data(path)),
-        dict(files.drop_nulls("parent").select("file", "parent").iter_rows()),
-        trace.job.mounts,
-        {file: Striping(size, targets) for file, size, targets in rows},
-        system_targets(trace),
-    )
-
-
-def system_targets(trace: Trace) -> int | None:
-    """How many storage targets the file system has, where the log says so."""
-    lustre = trace.counters.get("LUSTRE")
-    if lustre is None or "system_targets" not in lustre.columns:
-        return None
-    most = lustre["system_targets"].max()
-    return most if isinstance(most, int) and most > 0 else None
-
-
 def event_usages(
     stitched: pl.DataFrame, touched: pl.DataFrame, *, without: Sequence[int]
 ) -> Iterator[Usage]:
-    """Turn what single calls tell into columns: one usage per layer, without console streams."""
+    """Turn per-call data into columns: one usage per layer, without console streams."""
     known = stitched.with_columns(
         pl.col("file").cast(pl.Int64).fill_null(NAMELESS), pl.col("rank").fill_null(EVERYONE)
     )
@@ -114,7 +110,7 @@ def _usage(layer: str, rows: pl.DataFrame, covered: pl.DataFrame) -> Usage:
         stats=counts("stat"),
         syncs=syncs["operations"].fill_null(0).to_list(),
         sync_seconds=syncs["seconds"].fill_null(0.0).to_list(),
-        misaligned=_misaligned(data["read"], data["write"]),
+        misaligned=_count_misaligned(data["read"], data["write"]),
     )
 
 
@@ -125,13 +121,13 @@ def _metadata_seconds(entries: pl.DataFrame, rows: pl.DataFrame) -> list[float]:
     return joined["seconds"].fill_null(0.0).to_list()
 
 
-def _misaligned(read: pl.DataFrame, write: pl.DataFrame) -> list[int] | None:
-    if not _placed(read) and not _placed(write):
+def _count_misaligned(read: pl.DataFrame, write: pl.DataFrame) -> list[int] | None:
+    if not _has_offsets(read) and not _has_offsets(write):
         return None
     return (read["misaligned"].fill_null(0) + write["misaligned"].fill_null(0)).to_list()
 
 
-def _placed(table: pl.DataFrame) -> bool:
+def _has_offsets(table: pl.DataFrame) -> bool:
     """Whether it is known for most calls where in the file they go."""
     operations, unplaced = int(table["operations"].sum()), int(table["unplaced"].sum())
     return operations > 0 and 2 * unplaced < operations
@@ -140,7 +136,7 @@ def _placed(table: pl.DataFrame) -> bool:
 def _moves(table: pl.DataFrame, covered: pl.DataFrame) -> Moves:
     filled = table.with_columns(pl.exclude(*_ENTRY).fill_null(0))
     column = {name: filled[name].to_list() for name in filled.columns}
-    placed = _placed(table) or not table["operations"].sum()
+    placed = _has_offsets(table) or not table["operations"].sum()
     collective = table["uncollected"].sum() < table["operations"].sum()
     extent = filled.join(covered, on="file", how="left", maintain_order="left")["covered"]
     independent = filled["operations"] - filled["collective"] - filled["nonblocking"]
@@ -170,6 +166,7 @@ def rank_loads(totals: pl.DataFrame) -> dict[str, RankLoad]:
         rows = totals.filter(layer=layer).select(
             "rank", "operation", "operations", "bytes", "seconds"
         )
+        rows = rows.sort("rank", "operation")  # ties between ranks go to the lowest
         for rank, operation, operations, size, time in rows.iter_rows():
             seconds[rank] = seconds.get(rank, 0.0) + time
             if operation in DIRECTIONS:
@@ -177,17 +174,6 @@ def rank_loads(totals: pl.DataFrame) -> dict[str, RankLoad]:
                 calls.setdefault(rank, {})[operation] = operations
         loads[str(layer)] = RankLoad(moved, calls, seconds)
     return loads
-
-
-def heat_maps(trace: Trace) -> dict[str, list[HeatMap]]:
-    """Return when each rank moved how many bytes, by layer."""
-    if "HEATMAP" not in trace.counters:
-        return {}
-    maps: dict[str, list[HeatMap]] = {}
-    table = trace.counters["HEATMAP"].filter(pl.col("layer").is_not_null())
-    for layer, *columns in table.select("layer", "rank", "bin_width", "read", "write").iter_rows():
-        maps.setdefault(str(layer), []).append(HeatMap(*columns))
-    return maps
 
 
 def target_bytes(load: pl.DataFrame) -> dict[str, dict[int, int]]:

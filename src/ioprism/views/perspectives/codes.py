@@ -52,7 +52,7 @@ _CLASSES: Mapping[str, tuple[Callable[[Codes], Codes], tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableView:
-    """A view by what the table of files or of processes says of them. Plug-ins declare such."""
+    """A view by a column of the table of files or processes. Plug-ins declare such views."""
 
     table: Literal["file", "process"]
     value: pl.Expr  # over the columns of that table: the same value, the same record
@@ -105,7 +105,7 @@ def perspective(
 ) -> Perspective:
     """Number the rows of the main view as this perspective sees them."""
     if name in ("process", "file"):
-        return _numbered(name, main[name])
+        return _number_rows(name, main[name])
     if name == "time":
         return _dense(name, main["time"])
     if name == "phase":
@@ -121,7 +121,7 @@ def perspective(
     return _looked_up(name, main[view.table], table.select(view.table, view.value.alias(name)))
 
 
-def _numbered(name: str, rows: pl.Series) -> Perspective:
+def _number_rows(name: str, rows: pl.Series) -> Perspective:
     """Numbers that already count from 0; null comes last."""
     highest = rows.max()
     size = highest + 1 if isinstance(highest, int) else 0

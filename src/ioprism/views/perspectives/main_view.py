@@ -7,15 +7,22 @@ in which pieces are added: time is counted in whole nanoseconds, calls in parts 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
-from ioprism.errors import TooManyPiecesError
-from ioprism.views.calls.access_order import Flags, Walk, Whole, walk
-from ioprism.views.calls.call_class import WRITE, call_class
+from ioprism.errors import NoSuchTraceError, OutputError, TooManyPiecesError
+from ioprism.model.schema import FILES, PROCESSES
+from ioprism.model.trace import Completeness, Job, Mount, Trace
+from ioprism.storage.atomic import atomic_folder
+from ioprism.version import __version__
+from ioprism.views.calls.call_class import WRITE, Flags, Walk, Whole, call_class, walk
 
 Assignment = Literal["split", "start", "middle"]
 
@@ -77,11 +84,11 @@ class MainView:
 
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Add rows of the same key, and judge the requests at the edges between pieces."""
-        return partials.map_batches(self._joined, schema=_PIECE)
+        return partials.map_batches(self._join_pieces, schema=_PIECE)
 
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Combine all there are: what waits still is the beginning of its stream."""
-        return partials.map_batches(self._settled, schema=_MAIN)
+        return partials.map_batches(self._decide_all, schema=_MAIN)
 
     def memory(self, summary: pl.DataFrame) -> int:
         """Bytes that a main view of this size needs, with all that is derived from it."""
@@ -102,24 +109,24 @@ class MainView:
         )
         order = walk(calls, _placed_requests(events))
         judged = calls.with_columns(pl.col("class") + pl.Series(order.random))
-        sums = _summed(self._shared_out(judged, pl.Series(~order.undecided)))
+        sums = _sum_rows(self._shared_out(judged, pl.Series(~order.undecided)))
         return _with_edges(sums, _edges(calls, order, order.undecided))
 
-    def _joined(self, pieces: pl.DataFrame) -> pl.DataFrame:
+    def _join_pieces(self, pieces: pl.DataFrame) -> pl.DataFrame:
         sums, edges = _apart(pieces)
         order = walk(edges, np.arange(edges.height))
         waited = edges["waits"].to_numpy()
         waits = waited & order.undecided
-        judged = self._judged(edges, order, waited & ~waits)
-        return _with_edges(_summed(pl.concat([sums, judged])), _edges(edges, order, waits))
+        judged = self._rows_of_requests(edges, order, waited & ~waits)
+        return _with_edges(_sum_rows(pl.concat([sums, judged])), _edges(edges, order, waits))
 
-    def _settled(self, pieces: pl.DataFrame) -> pl.DataFrame:
+    def _decide_all(self, pieces: pl.DataFrame) -> pl.DataFrame:
         sums, edges = _apart(pieces)
         order = walk(edges, np.arange(edges.height))
-        judged = self._judged(edges, order, edges["waits"].to_numpy())
-        return _summed(pl.concat([sums, judged]))
+        judged = self._rows_of_requests(edges, order, edges["waits"].to_numpy())
+        return _sum_rows(pl.concat([sums, judged]))
 
-    def _judged(self, edges: pl.DataFrame, order: Walk, wanted: Flags) -> pl.DataFrame:
+    def _rows_of_requests(self, edges: pl.DataFrame, order: Walk, wanted: Flags) -> pl.DataFrame:
         """Turn requests that waited into rows of the main view, not yet summed."""
         requests = edges.with_columns(
             pl.col("class") + pl.Series(order.random), slowest=pl.col("end") - pl.col("start")
@@ -210,7 +217,7 @@ def _placed_requests(events: pl.DataFrame) -> Whole:
     return np.flatnonzero(events.select(known).to_series().to_numpy())
 
 
-def _summed(rows: pl.DataFrame) -> pl.DataFrame:
+def _sum_rows(rows: pl.DataFrame) -> pl.DataFrame:
     sums = rows.lazy().group_by(KEYS).agg(pl.col(SUMS).sum(), pl.col(MAXIMA).max())
     return sums.collect()
 
@@ -236,3 +243,101 @@ def _apart(pieces: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 def empty_main_view() -> pl.DataFrame:
     """Return the main view of a trace without events."""
     return _MAIN.to_frame()
+
+
+FACTS = "stage.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A main view and what has to be known of its trace."""
+
+    trace: Trace  # without events
+    main: pl.DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class StageStore:
+    """A folder of stages."""
+
+    folder: Path
+
+    def load(self, key: str, *, paths: Sequence[Path]) -> Stage | None:
+        """Return a stored stage, or None if there is none or it is damaged."""
+        place = self.folder / key
+        try:
+            facts = json.loads((place / FACTS).read_text(encoding="utf-8"))
+            tables = {
+                name: pl.read_parquet(place / f"{name}.parquet", glob=False) for name in _TABLES
+            }
+            return Stage(_trace(facts, tables, paths), tables["main"])
+        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+            return None
+
+    def save(self, key: str, stage: Stage) -> None:
+        """Keep a stage; it appears when it is complete."""
+        trace = stage.trace
+        facts = {
+            "format": trace.format,
+            "job": asdict(trace.job),
+            "warnings": trace.completeness.warnings,
+        }
+        tables = {"main": stage.main, "files": trace.files, "processes": trace.processes}
+        try:
+            with atomic_folder(self.folder / key, marker=FACTS, replace=True) as temporary:
+                for name, table in tables.items():
+                    table.write_parquet(temporary / f"{name}.parquet", compression="zstd")
+                (temporary / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+        except OSError as error:
+            raise OutputError(
+                f"{self.folder}: the stage cannot be kept ({error.strerror}).\n"
+                "Hint: choose another folder with --stages, or leave it out."
+            ) from error
+
+
+_TABLES = ("main", "files", "processes")
+
+
+def stage_key(
+    paths: Sequence[Path], view: MainView, *, format_name: str | None, layout: str = ""
+) -> str:
+    """Name the stage of these traces under these settings.
+
+    Raises:
+        NoSuchTraceError: there is nothing at one of the paths.
+    """
+    digest = hashlib.blake2b(digest_size=20)
+    said = [__version__, VERSION, asdict(view), format_name, layout, pl.__version__]
+    digest.update(json.dumps(said, sort_keys=True).encode())
+    for path in paths:
+        if not path.exists():
+            raise NoSuchTraceError(path)
+        for name, file in _contents(path):
+            digest.update(f"\0{len(name)}:{name}:".encode(errors="surrogateescape"))
+            with file.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "blake2b").digest())
+    return digest.hexdigest()
+
+
+def _contents(path: Path) -> Iterator[tuple[str, Path]]:
+    if path.is_file():
+        yield path.name, path
+        return
+    for file in sorted(path.rglob("*")):
+        if file.is_file():
+            yield str(file.relative_to(path)), file
+
+
+def _trace(facts: dict[str, Any], tables: dict[str, pl.DataFrame], paths: Sequence[Path]) -> Trace:
+    completeness = Completeness()
+    for message in facts["warnings"]:
+        completeness.warn(str(message))
+    mounts = tuple(Mount(m["path"], m["filesystem"]) for m in facts["job"].pop("mounts"))
+    return Trace(
+        format=str(facts["format"]),
+        paths=tuple(paths),
+        job=Job(**facts["job"], mounts=mounts),
+        load_files=lambda: FILES.conform(tables["files"]),
+        load_processes=lambda: PROCESSES.conform(tables["processes"]),
+        completeness=completeness,
+    )

@@ -2,19 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from ioprism.model.schema import OPERATIONS
-from ioprism.views.calls.call_class import CLASSES, READ, SLOTS, WRITE, Codes
+from ioprism.views.calls.call_class import (
+    CLASSES,
+    READ,
+    SIZE_NAMES,
+    SLOTS,
+    SMALL_BINS,
+    WRITE,
+    Codes,
+    operation_of,
+    random_of,
+    size_bin_of,
+)
 from ioprism.views.perspectives.codes import OF_CALLS, Perspective, perspective
-from ioprism.views.perspectives.fields import SUMMED
+
+Unit = Literal["s", "B", ""]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A number that every record has."""
+
+    name: str
+    unit: Unit
+    meaning: str
+
+
+def _is(*operations: str) -> Callable[[Codes], Flags]:
+    wanted = [OPERATIONS.index(name) for name in operations]
+    return lambda classes: np.isin(operation_of(classes), wanted)
+
+
+def _small(operation: int) -> Callable[[Codes], Flags]:
+    return lambda c: (operation_of(c) == operation) & (size_bin_of(c) < SMALL_BINS)
+
+
+def _data(*, random: bool) -> Callable[[Codes], Flags]:
+    return lambda c: (operation_of(c) <= WRITE) & (random_of(c) == random)
+
+
+def _bin(number: int) -> Callable[[Codes], Flags]:
+    return lambda c: (operation_of(c) <= WRITE) & (size_bin_of(c) == number)
+
+
+# Groups of calls; each has a time, a count and, where bytes are moved, a size.
+MOVING: Mapping[str, tuple[str, Callable[[Codes], Flags]]] = {
+    "": ("all calls", lambda c: np.ones(len(c), bool)),
+    "read_": ("reads", _is("read")),
+    "write_": ("writes", _is("write")),
+    "data_": ("reads and writes", _is("read", "write")),
+    "small_read_": ("reads below 1 MiB", _small(READ)),
+    "small_write_": ("writes below 1 MiB", _small(WRITE)),
+    "sequential_": ("reads and writes that follow the last one, or keep its stride",
+                    _data(random=False)),
+    "random_": ("reads and writes that jump around in their file", _data(random=True)),
+}  # fmt: skip
+CALLING: Mapping[str, tuple[str, Callable[[Codes], Flags]]] = {
+    "metadata_": ("calls that move no data", lambda c: operation_of(c) > WRITE),
+    "open_": ("opens", _is("open")),
+    "close_": ("closes", _is("close")),
+    "seek_": ("seeks", _is("seek")),
+    "stat_": ("stats", _is("stat")),
+    "sync_": ("syncs and flushes", _is("sync")),
+    "other_metadata_": ("other metadata calls: rename, mkdir, …", _is("metadata", "other")),
+}
+BINS = tuple(
+    (f"count_{name}", number)
+    for number, name in enumerate(
+        ("below_4k", "4k_16k", "16k_64k", "64k_256k", "256k_1m", "1m_4m", "4m_16m", "16m_64m",
+         "64m_and_more")
+    )
+)  # fmt: skip
+
+
+def _sum_fields() -> dict[str, tuple[str, Callable[[Codes], Flags], Field]]:
+    """Field -> column of the main view, classes to add up, and its description."""
+    fields = {}
+    for prefix, (what, wanted) in {**MOVING, **CALLING}.items():
+        measures: list[tuple[str, str, Unit, str]] = [
+            ("time", "nanoseconds", "s", "seconds in"),
+            ("count", "count", "", "number of"),
+        ]
+        if prefix in MOVING:
+            measures.append(("size", "bytes", "B", "bytes moved by"))
+        for measure, column, unit, words in measures:
+            name = f"{prefix}{measure}"
+            fields[name] = (column, wanted, Field(name, unit, f"{words} {what}"))
+    for name, number in BINS:
+        meaning = f"number of reads and writes of {SIZE_NAMES[number]}"
+        fields[name] = ("count", _bin(number), Field(name, "", meaning))
+    return fields
+
+
+SUMMED = _sum_fields()
+OTHERS = (
+    Field("slowest_call", "s", "the longest single call"),
+    Field("slowest_process_time", "s", "seconds in calls of the process that has most of them"),
+    Field("first_open_time", "s", "seconds in opens during the first bucket a file is opened in"),
+    Field("reread_size", "B", "bytes read beyond what is in the file, at least"),
+    Field("shared_time", "s", "seconds on files that several processes use in the same bucket"),
+    Field("sharers", "", "most processes that use one file in one bucket"),
+    Field("files", "", "number of files"),
+    Field("processes", "", "number of processes"),
+    Field("periods", "", "number of time buckets with calls"),
+    Field("applications", "", "number of programs"),
+    Field("hosts", "", "number of nodes"),
+    Field("time_share", "", "share of the view's time, from 0 to 1, as used for the severity"),
+    Field("work_share", "", "share of the view's work: operations, bytes, or what the metric says"),
+    Field("count_share", "", "share of the view's operations"),
+    Field("size_share", "", "share of the view's bytes"),
+    Field("job_share", "", "share of the job's I/O time"),
+    Field("severity", "", "degrees, from 0 to 90"),
+    Field("excess_time", "s", "seconds in excess of the record's share of the work"),
+    Field("job_processes", "", "number of processes of the job that do I/O"),
+    Field("job_files", "", "number of files of the job"),
+)
+FIELDS: Mapping[str, Field] = {
+    field.name: field for field in (*(entry[2] for entry in SUMMED.values()), *OTHERS)
+}
+
 
 Floats = npt.NDArray[np.float64]
 OPEN = OPERATIONS.index("open")
@@ -43,7 +160,7 @@ class Rows:
         return perspective(name, rows, files=self.files, processes=self.processes)
 
     @cached_property
-    def coded(self) -> pl.DataFrame:
+    def code_table(self) -> pl.DataFrame:
         """What sums by class need: the class, the sums, and the codes of the views."""
         codes = [self._code_column(name) for name in self.views]
         place = np.zeros(CLASSES, np.uint16)
@@ -74,7 +191,7 @@ class Rows:
         operation = pl.col("class") // SLOTS % len(OPERATIONS)
         reads = operation == READ
         time = pl.col("nanoseconds")
-        cells = self.gathered(
+        cells = self.add_up_cells(
             pl.col("count", "bytes", "nanoseconds").sum(),
             pl.col("slowest").max(),
             data_nanoseconds=time.filter(operation <= WRITE).sum(),
@@ -82,16 +199,16 @@ class Rows:
             reach=pl.col("reach").filter(reads).max(),
             open_nanoseconds=time.filter(operation == OPEN).sum(),
         )
-        return self._described(cells)
+        return self._describe_cells(cells)
 
-    def gathered(self, *sums: pl.Expr, **named: pl.Expr) -> pl.DataFrame:
+    def add_up_cells(self, *sums: pl.Expr, **named: pl.Expr) -> pl.DataFrame:
         """Add rows up by all that views tell apart; the codes of the views go with the sums."""
         codes = [name for name in self.views if name in OF_CALLS]
         rows = self.main.lazy().with_columns(self._code_column(name) for name in codes)
         keys = [f"{name}_code" for name in codes]
         summed = rows.group_by("process", "file", "time", *keys).agg(*sums, **named)
         cells = summed.collect(engine="streaming")
-        # All values of the rows are in the cells, so both are numbered alike.
+        # All values of the rows are in the cells, so both have the same numbers.
         others = [
             self._perspective(name, cells).codes.alias(f"{name}_code")
             for name in self.views
@@ -102,7 +219,7 @@ class Rows:
     def _code_column(self, name: str) -> pl.Series:
         return self.perspectives[name].codes.alias(f"{name}_code")
 
-    def _described(self, cells: pl.DataFrame) -> pl.DataFrame:
+    def _describe_cells(self, cells: pl.DataFrame) -> pl.DataFrame:
         """Add what a cell has in common with others of its file or process."""
         first_opened = pl.col("time").filter(pl.col("open_nanoseconds") > 0).min().over("file")
         known_before = 1 - pl.col("reach").max() / pl.col("read_bytes").sum()
@@ -177,7 +294,7 @@ def all_fields(
     """Return every field that is a sum, maximum or number of different things.
 
     Args:
-        rows: rows as `Rows.coded` has them, with each one's record in `record`.
+        rows: rows as `Rows.code_table` has them, with each one's record in `record`.
         cells: cells as `Rows.cells` has them, with each one's record in `record`.
         classes: what `class_number` stands for.
         records: how many records there are.
@@ -211,7 +328,7 @@ def longest_functions(rows: pl.DataFrame, names: pl.Series, *, records: int) -> 
         block = _of_block(rows, (first, last), blocks)
         record = block["record"].to_numpy().astype(np.int64) - first
         place = record * len(names) + block["function_number"].to_numpy()
-        sums = _summed(place, block["nanoseconds"], (last - first) * len(names))
+        sums = _add_up(place, block["nanoseconds"], (last - first) * len(names))
         places.append(sums.reshape(last - first, len(names)).argmax(axis=1))
     return names.gather(pl.Series(np.concatenate(places)[:records])).alias("function")
 
@@ -243,7 +360,7 @@ def _class_sums(rows: pl.DataFrame, block: tuple[int, int], classes: Codes) -> p
     record = rows["record"].to_numpy().astype(np.int64) - first
     place = record * width + rows["class_number"].to_numpy()
     matrices: dict[str, Floats] = {
-        column: _summed(place, rows[column], height * width).reshape(height, width)
+        column: _add_up(place, rows[column], height * width).reshape(height, width)
         for column in ("count", "bytes", "nanoseconds")
     }
     sums = {
@@ -255,7 +372,7 @@ def _class_sums(rows: pl.DataFrame, block: tuple[int, int], classes: Codes) -> p
     return pl.DataFrame(sums).with_columns(pl.col("^(.*_)?count(_.*)?$").round(9))
 
 
-def _summed(place: npt.NDArray[np.int64], values: pl.Series, size: int) -> Floats:
+def _add_up(place: npt.NDArray[np.int64], values: pl.Series, size: int) -> Floats:
     """Add values up by place, exactly: in two halves where a float has too few digits."""
     numbers = values.to_numpy()
     if values.dtype.is_integer() and int(np.abs(numbers).sum()) >= 2**53:

@@ -15,19 +15,22 @@ import numpy.typing as npt
 import polars as pl
 from isal import isal_zlib
 
+from ioprism.text import printable
 from ioprism.views.picture.timeline import Timeline
 
 Whole = npt.NDArray[np.int64]
 
 LARGEST = 2**53 - 1  # the last whole number that a script can tell from its neighbour
-TICKS = 2**31
+TICKS = 2**48  # nanoseconds of three days; scripts hold whole numbers up to 2**53
 MANY = 100_000  # from so many marks on, a microsecond is fine enough
 LEVEL = 2  # of deflate: the best that is still quick
 HAS_BYTES, HAS_PLACE = 1, 2
 # The order in which columns stand in the bytes, and how many bytes a value takes.
-EXACT = {"start": 4, "duration": 4, "rank": 4, "file": 4, "bytes": 8, "offset": 8, "kind": 1,
+EXACT = {"start": 8, "duration": 8, "rank": 4, "file": 4, "bytes": 8, "offset": 8, "kind": 1,
          "flags": 1}  # fmt: skip
-RUNS = {**EXACT, "calls": 4, "busy": 4, "extent": 8}
+RUNS = {**EXACT, "calls": 4, "busy": 8, "extent": 8}
+NAMES = {"process": 4, "function": 4}  # only where a trace tells them apart
+MOST_FUNCTIONS = 20_000  # names in a page; the rest have none
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Packed:
     origin: float  # seconds of tick 0
     tick: float  # seconds
     columns: tuple[tuple[str, int], ...]  # name and bytes of a value, in order
+    functions: tuple[str, ...] = ()  # names; a value of 1 means the first
 
     def deflated(self) -> bytes:
         """Return the planes as small as they get without taking long."""
@@ -51,6 +55,7 @@ class Packed:
             "origin": self.origin,
             "tick": self.tick,
             "columns": [list(column) for column in self.columns],
+            "functions": [printable(name) for name in self.functions],
         }
 
 
@@ -58,10 +63,12 @@ def pack(shown: Timeline) -> Packed:
     """Return a timeline's marks as bytes."""
     marks = shown.marks
     tick = tick_of(shown.end - shown.start, marks.height)
-    columns = RUNS if _needs_sums(marks) else EXACT
-    values = _values(marks, shown.start, tick)
-    planes = b"".join(_planes(values[name], width) for name, width in columns.items())
-    return Packed(planes, marks.height, shown.start, tick, tuple(columns.items()))
+    functions = _function_names(marks)
+    values = _values(marks, shown.start, tick) | _named_values(marks, functions)
+    columns = {**(RUNS if _needs_sums(marks) else EXACT), **NAMES}
+    held = tuple((name, width) for name, width in columns.items() if name in values)
+    planes = b"".join(_planes(values[name], width) for name, width in held)
+    return Packed(planes, marks.height, shown.start, tick, held, functions)
 
 
 def tick_of(span: float, marks: int) -> float:
@@ -97,9 +104,29 @@ def _values(marks: pl.DataFrame, origin: float, tick: float) -> dict[str, Whole]
     }
 
 
+def _function_names(marks: pl.DataFrame) -> tuple[str, ...]:
+    """The names of functions, most frequent first; none where the trace does not name them."""
+    named = marks["function"].drop_nulls()
+    counted = named.value_counts(sort=True).head(MOST_FUNCTIONS) if len(named) else None
+    return () if counted is None else tuple(counted["function"].cast(pl.String))
+
+
+def _named_values(marks: pl.DataFrame, functions: tuple[str, ...]) -> dict[str, Whole]:
+    values: dict[str, Whole] = {}
+    if marks["process"].n_unique() > marks["rank"].n_unique():  # ranks with several threads
+        values["process"] = np.diff(_numbered(marks["process"]), prepend=0)
+    if functions:
+        numbers = pl.Series(np.arange(1, len(functions) + 1, dtype=np.int64))
+        code = marks["function"].cast(pl.String).replace_strict(
+            pl.Series(functions), numbers, default=0, return_dtype=pl.Int64
+        )  # fmt: skip
+        values["function"] = code.fill_null(0).to_numpy()
+    return values
+
+
 def _ticks(seconds: pl.Series, origin: float, tick: float) -> Whole:
     ticks = np.rint((seconds.fill_null(0.0).to_numpy() - origin) / tick)
-    whole: Whole = np.clip(np.nan_to_num(ticks), 0, 2**32 - 1).astype(np.int64)
+    whole: Whole = np.clip(np.nan_to_num(ticks), 0, LARGEST).astype(np.int64)
     return whole
 
 

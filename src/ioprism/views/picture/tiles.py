@@ -33,7 +33,8 @@ MOST_CALLS = 60_000  # of a tile; more are joined to runs
 LEVELS = (1024, 2048, 4096)  # columns of the whole picture
 FEWEST = 500  # columns that a window must have to be answered from a level
 ROWS = 128  # ranks share rows beyond this
-NEEDED = ("start", "end", "rank", "file", "layer", "operation", "offset", "bytes")
+NEEDED = ("start", "end", "rank", "process", "file", "layer", "operation", "function", "offset",
+          "bytes")  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +75,8 @@ class Tiles:
     def _from_level(self, columns: int, window: Window) -> Timeline:
         kept = window.of(self.level(columns).lazy()).collect()
         width = stretch(self.start, self.end, columns)
-        return Timeline(kept, self.start, self.end, self.count, width)
+        step = row_step(self.ranks)
+        return Timeline(kept, self.start, self.end, self.count, width, rank_step=step)
 
     def _from_calls(
         self, start: float, end: float, columns: int, ranks: tuple[int, int] | None
@@ -87,7 +89,8 @@ class Tiles:
         step = row_step(self.ranks if ranks is None else ranks[1] - ranks[0] + 1)
         width = stretch(start, end, columns)
         runs = Runs(width, step).partial(kept.lazy()).collect()
-        return Timeline(ordered_runs(finished(runs)), self.start, self.end, self.count, width)
+        marks = ordered_runs(finished(runs))
+        return Timeline(marks, self.start, self.end, self.count, width, rank_step=step)
 
 
 def row_step(ranks: int) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ioprism.engine.base import Engine
+from ioprism.formats.darshan.meaning import MODULES, Module
 from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.trace import Trace
 
@@ -33,10 +34,12 @@ MARKS = pl.Schema(
         "reach": pl.Int64(),  # behind the last byte
         "seconds": pl.Float64(),  # spent in calls
         "calls": pl.UInt32(),
+        "process": pl.UInt32(),  # row of the process table; null: several, or unknown
+        "function": pl.Categorical(),  # the call's own name; null: several, or unknown
     }
 )
 # Streams lie together, so that what is stored of a call, its difference, is small.
-_ORDER = ("layer", "rank", "file", "operation", "start", "end", "offset")
+_ORDER = ("layer", "rank", "process", "file", "operation", "start", "end", "offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,8 @@ class Calls:
             "file",
             "bytes",
             "offset",
+            "process",
+            "function",
             reach=pl.col("offset") + pl.col("bytes"),
             seconds=pl.col("end") - pl.col("start"),
             calls=pl.lit(1, dtype=pl.UInt32),
@@ -122,7 +127,9 @@ class Runs:
         """Join the calls of some of the events."""
         calls = Calls(self.window).partial(events)
         return self.combine(
-            calls.with_columns(low=pl.col("file"), high=pl.col("file")).drop("file")
+            calls.with_columns(low=pl.col("file"), high=pl.col("file")).drop(
+                "file", "process", "function"
+            )
         )
 
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
@@ -148,7 +155,13 @@ class Runs:
 def finished(runs: pl.DataFrame) -> pl.DataFrame:
     """Turn combined runs into marks: a run knows its file if all its calls share it."""
     same = pl.col("low") == pl.col("high")
-    return runs.with_columns(file=pl.when(same).then("low")).select(MARKS.names())
+    return runs.with_columns(
+        _nothing("process", "function"), file=pl.when(same).then("low")
+    ).select(MARKS.names())
+
+
+def _nothing(*columns: str) -> list[pl.Expr]:
+    return [pl.lit(None, dtype=MARKS[name]).alias(name) for name in columns]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,12 +173,13 @@ class Timeline:
     end: float
     calls: int  # that the marks stand for
     width: float | None = None  # seconds of a run's stretch; None: every call has its mark
-    source: str = "calls"  # or "heat map": a mark is a bin, not a call
+    source: str = "calls"  # "heat map": a mark is a bin; "counters": first to last call on a file
+    rank_step: int = 1  # so many ranks share a row
 
     @property
     def whole(self) -> bool:
         """Whether every call is there by itself."""
-        return self.width is None
+        return self.width is None and self.source == "calls"
 
 
 def timeline(trace: Trace, engine: Engine, *, most: int = MOST_MARKS) -> Timeline:
@@ -209,7 +223,7 @@ def heat_map_timeline(trace: Trace) -> Timeline:
     runtime = trace.job.runtime or 0.0
     table = trace.counters.get("HEATMAP")
     if table is None or not table.height:
-        return Timeline(MARKS.to_frame(), 0.0, runtime, 0)
+        return counter_timeline(trace)
     parts = [_bins(table, direction) for direction in ("read", "write")]
     marks = ordered(pl.concat(parts))
     last = marks["end"].to_numpy()
@@ -227,9 +241,8 @@ def _bins(table: pl.DataFrame, direction: str) -> pl.DataFrame:
         .filter(pl.col(direction) > 0)
     )
     start = pl.col("number") * pl.col("bin_width")
-    nothing = (pl.lit(None, dtype=MARKS[name]).alias(name) for name in ("file", "offset", "reach"))
     return bins.select(
-        *nothing,
+        *_nothing("file", "offset", "reach", "process", "function"),
         "layer",
         pl.col("rank").fill_null(NO_RANK),
         pl.lit(direction, dtype=Operation).alias("operation"),
@@ -244,3 +257,59 @@ def _bins(table: pl.DataFrame, direction: str) -> pl.DataFrame:
 def _bin_width(table: pl.DataFrame) -> float:
     widths = table["bin_width"].drop_nulls().to_list()
     return max((w for w in widths if math.isfinite(w)), default=1.0)
+
+
+def counter_timeline(trace: Trace) -> Timeline:
+    """Return when each rank first and last used each file, where there are counters only."""
+    runtime = trace.job.runtime or 0.0
+    parts = [
+        _file_spans(table, module, operation)
+        for name, module in MODULES.items()
+        if (table := trace.counters.get(name)) is not None
+        for operation in ("read", "write", "metadata")
+    ]
+    marks = ordered(pl.concat([MARKS.to_frame(), *(part for part in parts if part is not None)]))
+    if not marks.height:
+        return Timeline(marks, 0.0, runtime, 0)
+    end = float(marks["end"].to_numpy().max())
+    return Timeline(marks.head(MOST_MARKS), 0.0, max(end, runtime), 0, None, "counters")
+
+
+def _file_spans(table: pl.DataFrame, module: Module, operation: str) -> pl.DataFrame | None:
+    """From the first to the last read, write or open and close of each record."""
+    first, last = _span_counters(module, operation)
+    needed = [first, last, module.seconds(operation)]
+    if not module.moves_data or not set(needed) <= set(table.columns):
+        return None
+    moves = operation != "metadata"
+    kind = operation if moves else "open"
+    counted = [
+        module.counter_name(name) for name in (module.calls[operation] if moves else module.opens)
+    ]
+    calls = pl.sum_horizontal([name for name in counted if name in table.columns])
+    size = pl.col(module.bytes(operation)) if moves else pl.lit(None)
+    # A record without such calls has zeros for both times.
+    return table.filter((calls > 0) & (pl.col(last) > 0) & (pl.col(last) >= pl.col(first))).select(
+        *_nothing("offset", "reach", "process", "function"),
+        "file",
+        pl.col("rank").fill_null(NO_RANK),
+        pl.lit(module.layer, dtype=Layer).alias("layer"),
+        pl.lit(kind, dtype=Operation).alias("operation"),
+        pl.col(first).alias("start"),
+        pl.col(last).alias("end"),
+        bytes=size.cast(pl.Int64),
+        # Of a record of all ranks, seconds are a sum over ranks: more than the span can hold.
+        seconds=pl.min_horizontal(pl.col(needed[2]), pl.col(last) - pl.col(first)),
+        calls=calls.clip(0, 2**32 - 1).cast(pl.UInt32),
+    ).select(MARKS.names()).cast(MARKS)  # fmt: skip
+
+
+def _span_counters(module: Module, operation: str) -> tuple[str, str]:
+    if operation == "metadata":
+        return module.counter_name("F_OPEN_START_TIMESTAMP"), module.counter_name(
+            "F_CLOSE_END_TIMESTAMP"
+        )
+    name = operation.upper()
+    return module.counter_name(f"F_{name}_START_TIMESTAMP"), module.counter_name(
+        f"F_{name}_END_TIMESTAMP"
+    )

@@ -17,8 +17,7 @@ from ioprism.engine.base import Engine, View
 from ioprism.model.layers import counted_layers
 from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Trace
-from ioprism.views.time.bandwidth import DERIVED_KEYS, EVENT_KEYS
-from ioprism.views.time.steps import SHORTEST, running
+from ioprism.views.time.bandwidth import DERIVED_KEYS, EVENT_KEYS, SHORTEST, running
 
 EXACT_CALLS = 4_000_000
 BINS = 2**20
@@ -175,7 +174,7 @@ def call_bandwidths(
     if not extent.height:
         return {}
     if asked is None:
-        selection = Selection(tuple((d, _counted(extent, d)) for d in directions))
+        selection = Selection(tuple((d, _layers_that_count(extent, d)) for d in directions))
         extent = selection.of(extent.lazy()).collect()
     else:
         selection = Selection(tuple((d, asked) for d in directions))
@@ -189,7 +188,7 @@ def call_bandwidths(
     return _split(changes, view, column, table, key)
 
 
-def _counted(extent: pl.DataFrame, direction: str) -> tuple[str, ...]:
+def _layers_that_count(extent: pl.DataFrame, direction: str) -> tuple[str, ...]:
     rows = extent.filter(operation=direction).select("layer", "bytes").iter_rows()
     return counted_layers(dict(rows), direction)
 

@@ -1,4 +1,4 @@
-"""When a job does I/O: the union of all ranks' calls per layer, and who is busy when."""
+"""When calls run: busy intervals, windows of time, and the intervals of writes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from ioprism.model.intervals import Floats, unite
+from ioprism.model.arrays import Floats, unite
+from ioprism.model.layers import deepest
 from ioprism.model.schema import Layer
+from ioprism.model.trace import Trace
 
 _INTERVALS = pl.Schema({"layer": Layer, "start": pl.Float64(), "end": pl.Float64()})
 
@@ -89,3 +91,141 @@ def _place(borders: Floats, *, side: Literal["left", "right"]) -> pl.Expr:
         .search_sorted(pl.col("start"), side=side)
         .cast(pl.Int64)
     )
+
+
+_SHARES = pl.Schema(
+    {
+        "layer": Layer, "phase": pl.Int64(), "rank": pl.Int32(), "operations": pl.Int64(),
+        "seconds": pl.Float64(), "read": pl.Int64(), "write": pl.Int64(),
+    }
+)  # fmt: skip
+
+
+def _bins(heat: pl.DataFrame) -> pl.DataFrame:
+    """One row per rank, layer and bin in which bytes were moved."""
+    return (
+        heat.filter(pl.col("layer").is_not_null())
+        .with_columns(bin=pl.int_ranges(0, pl.col("write").list.len()))
+        .explode("write", "read", "bin")
+        .filter((pl.col("write") > 0) | (pl.col("read") > 0))
+        .with_columns(
+            start=pl.col("bin") * pl.col("bin_width"), end=(pl.col("bin") + 1) * pl.col("bin_width")
+        )
+    )
+
+
+def heat_intervals(heat: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, float]]:
+    """Return the busy intervals of each layer, and how wide its bins are."""
+    filled = _bins(heat)
+    widths = filled.unique("layer", keep="first", maintain_order=True).sort("layer")
+    return united_layers(filled), dict(widths.select("layer", "bin_width").iter_rows())
+
+
+def heat_shares(heat: pl.DataFrame, borders: Mapping[str, tuple[Floats, Floats]]) -> pl.DataFrame:
+    """Return what each rank moved in each phase; its time is that of its busy bins."""
+    filled = _bins(heat)
+    tables = [_SHARES.to_frame()]
+    for layer, (starts, ends) in borders.items():
+        rows = filled.filter(layer=layer)
+        middle = (rows["start"].to_numpy() + rows["end"].to_numpy()) / 2
+        phase = np.searchsorted(starts, middle, side="right") - 1
+        inside = (phase >= 0) & (np.searchsorted(ends, middle) <= phase)
+        tables.append(
+            rows.with_columns(phase=pl.Series(phase, dtype=pl.Int64))
+            .filter(pl.Series(inside))
+            .group_by("layer", "phase", "rank")
+            .agg(
+                pl.len().cast(pl.Int64).alias("operations"),
+                pl.col("bin_width").sum().alias("seconds"),
+                pl.col("read", "write").sum(),
+            )
+            .select(_SHARES.names())
+        )
+    return pl.concat(tables)
+
+
+def window_of(starts: Floats) -> pl.Expr:
+    """The last window that begins at or before a call's start."""
+    borders = pl.lit(pl.Series(starts, dtype=pl.Float64))
+    return borders.search_sorted(pl.col("start"), side="right").cast(pl.Int64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class CallsPerWindow:
+    """The number of calls in each window."""
+
+    starts: Floats  # when windows begin, in order
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Count some of the events."""
+        return events.select(window=window_of(self.starts)).group_by("window").agg(
+            pl.len().cast(pl.Int64).alias("calls")
+        )  # fmt: skip
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Add the counts of the same window."""
+        return partials.group_by("window").agg(pl.col("calls").sum())
+
+
+@dataclass(frozen=True, slots=True)
+class CallsInWindows:
+    """The calls of the chosen windows, as they are."""
+
+    starts: Floats
+    chosen: tuple[int, ...]
+    columns: tuple[str, ...]
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep the events inside the windows."""
+        inside = window_of(self.starts).is_in(list(self.chosen))
+        return events.filter(inside).select(self.columns)
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Join kept events."""
+        return partials
+
+
+def write_intervals(trace: Trace, *, gap: float) -> pl.DataFrame:
+    """Merge writes to files that one rank alone writes into intervals of busy writing.
+
+    Args:
+        trace: a per-call trace.
+        gap: seconds without any write that end an interval.
+
+    Returns:
+        start, end, ranks, hosts (null where unknown) and bytes of each interval.
+    """
+    calls = _own_files(_writes(trace))
+    hosts = trace.processes.select("process", "host")
+    return (
+        calls.join(hosts, on="process", how="left")
+        .sort("start")
+        .with_columns(busy_until=pl.col("end").cum_max().shift(1))
+        .with_columns(
+            number=(pl.col("start") > pl.col("busy_until") + gap).fill_null(False).cum_sum()
+        )
+        .group_by("number", maintain_order=True)
+        .agg(
+            pl.col("start").min(),
+            pl.col("end").max(),
+            pl.col("rank").n_unique().alias("ranks"),
+            pl.col("host").drop_nulls().n_unique().alias("hosts"),
+            pl.col("bytes").sum(),
+        )
+        .with_columns(hosts=pl.when(pl.col("hosts") > 0).then("hosts"))
+        .drop("number")
+    )
+
+
+def _writes(trace: Trace) -> pl.DataFrame:
+    """Collect the writes of the deepest interface, piece by piece."""
+    columns = ("start", "end", "rank", "process", "file", "layer", "bytes")
+    wanted = (pl.col("operation") == "write") & (pl.col("bytes") > 0)
+    pieces = [batch.filter(wanted).select(columns).collect() for batch in trace.batches()]
+    calls = pl.concat(pieces) if pieces else pl.DataFrame(schema=dict.fromkeys(columns, pl.Null))
+    present = calls["layer"].cast(pl.String).unique().to_list()
+    return calls.filter(pl.col("layer").cast(pl.String).is_in(deepest(present)))
+
+
+def _own_files(calls: pl.DataFrame) -> pl.DataFrame:
+    return calls.filter(pl.col("rank").n_unique().over("file") == 1)

@@ -47,11 +47,11 @@ function marksOf(header, raw) {
     count: n, origin: header.origin, tick: header.tick,
     start: c.start, duration: c.duration, bytes: c.bytes, offset: c.offset, flags: c.flags,
     rank: new Int32Array(n), file: new Int32Array(n), layer: new Uint8Array(n), operation: new Uint8Array(n),
-    calls: c.calls || null, busy: c.busy || null, extent: c.extent || null, until: new Uint32Array(n),
+    calls: c.calls || null, busy: c.busy || null, extent: c.extent || null, until: new Float64Array(n),
   };
   let start = 0, rank = 0, file = 0, reach = 0;
   for (let i = 0; i < n; i += 1) {
-    start = (start + c.start[i]) >>> 0; marks.start[i] = start;
+    start += c.start[i]; marks.start[i] = start;
     rank = (rank + c.rank[i]) | 0; marks.rank[i] = rank;
     file = (file + c.file[i]) | 0; marks.file[i] = file - 1;
     marks.layer[i] = c.kind[i] >> 4; marks.operation[i] = c.kind[i] & 15;
@@ -71,7 +71,7 @@ function streamsOf(marks) {
       || file[i] !== file[i - 1] || operation[i] !== operation[i - 1] || start[i] < start[i - 1];
     if (begins) { from.push(i); last = 0; }
     last = Math.max(last, start[i] + duration[i]);
-    until[i] = Math.min(last, 4294967295);
+    until[i] = last;
   }
   from.push(count);
   return Int32Array.from(from);

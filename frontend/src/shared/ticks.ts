@@ -1,0 +1,86 @@
+// Where an axis has ticks and what they are called: time, bytes, counts, linear or logarithmic.
+import { ticks as linearTicks } from "d3-array";
+import { bytes, count, duration, rate } from "./units.ts";
+
+export interface Tick { value: number; text: string }
+export interface Ticks { ticks: Tick[]; base: string | null; step: number } // `base`: what relative ticks count from
+
+const CLOCK_STEPS = [60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+const UNITS: [number, string][] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]];
+const RELATIVE = 2000; // ticks a 2000th of the time or less apart read better from a common start
+
+export function timeStep(span: number, most: number): number {
+  if (!(span > 0)) return 1;
+  if (span / most > 30) return CLOCK_STEPS.find((step) => span / step <= most) ?? 86400 * Math.ceil(span / most / 86400);
+  const rough = span / most, power = 10 ** Math.floor(Math.log10(rough));
+  return power * ([1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999) ?? 10);
+}
+
+function clockText(value: number, step: number): string {
+  const whole = Math.round(Math.abs(value)), two = (n: number): string => String(n).padStart(2, "0"), sign = value < 0 ? "−" : "";
+  const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60, rest = whole % 60;
+  if (step % 3600 === 0) return `${sign}${hours} h`;
+  if (hours) return `${sign}${hours} h ${two(minutes)} min`;
+  return rest || step % 60 ? `${sign}${minutes} min ${two(rest)} s` : `${sign}${minutes} min`;
+}
+
+function shortText(value: number, step: number): string {
+  const [unit, name] = UNITS.find(([size]) => step >= size * 0.999 || size === 1e-9) ?? UNITS[3];
+  const places = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-6));
+  return `${(value / unit).toFixed(places)} ${name}`;
+}
+
+// Ticks of seconds between low and high; far from 0 and close together, they count from a base.
+export function timeTicks(low: number, high: number, most: number): Ticks {
+  const span = high - low, step = timeStep(span, Math.max(2, most)), first = Math.ceil(low / step - 1e-9);
+  const relative = step < 1 && Math.abs(low) / step > RELATIVE;
+  const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step) - 1e-9)));
+  const base = first * step, ticks: Tick[] = [];
+  for (let n = 0; base + n * step <= high + step * 1e-6 && n <= 2 * most + 2; n += 1) {
+    const value = base + n * step;
+    const text = relative ? `+${shortText(n * step, step)}` : step >= 60 ? clockText(value, step) : step >= 1 ? (Math.abs(value) >= 120 && step % 1 === 0 ? `${value.toFixed(0)} s` : shortText(value, step)) : secondsText(value, step);
+    ticks.push({ value, text });
+  }
+  return { ticks, base: relative ? `${base.toFixed(places)} s` : null, step };
+}
+
+function secondsText(value: number, step: number): string {
+  if (Math.abs(value) < 1 || Math.abs(value) / step <= 100) return shortText(value, Math.abs(value) >= 1 ? Math.min(step, 1) : step);
+  return `${value.toFixed(Math.ceil(-Math.log10(step) - 1e-6))} s`;
+}
+
+export type Amount = "bytes" | "rate" | "count";
+const NAME: Record<Amount, (value: number) => string> = { bytes, rate, count };
+
+// Ticks of an upward axis that starts at 0 (or at `low` where it is logarithmic).
+export function amountTicks(high: number, kind: Amount, most: number, log = false, low = 0): Tick[] {
+  if (!(high > 0)) return [];
+  const binary = kind !== "count";
+  if (log) return logTicks(Math.max(low, high / 1e12), high, binary ? 2 : 10, most).map((value) => ({ value, text: NAME[kind](value) }));
+  const values = binary ? binaryTicks(high, most) : linearTicks(0, high, most).filter((value) => Number.isInteger(value));
+  return values.filter((value) => value > 0 && value <= high).map((value) => ({ value, text: tidy(value, kind) }));
+}
+
+function tidy(value: number, kind: Amount): string {
+  if (kind === "count") return count(value);
+  const power = Math.min(6, Math.floor(Math.log2(value) / 10 + 1e-9)), amount = value / 1024 ** Math.max(0, power);
+  return `${+amount.toPrecision(4)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][Math.max(0, power)]}${kind === "rate" ? "/s" : ""}`;
+}
+
+// Steps of 1, 2, 5, … 500 of a binary unit, or a half or quarter of one, so that ticks read 20 MiB, not 19.1 MiB.
+function binaryTicks(high: number, most: number): number[] {
+  const unit = 1024 ** Math.max(0, Math.floor(Math.log2(high) / 10 + 1e-9));
+  const steps = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500].map((factor) => factor * unit).filter((step) => step >= 1 && step <= high);
+  const step = steps.find((one) => Math.floor(high / one) <= most);
+  if (step === undefined) return [steps.length ? steps[steps.length - 1] : high]; // room for one only
+  return Array.from({ length: Math.floor(high / step) + 1 }, (_, n) => n * step);
+}
+
+function logTicks(low: number, high: number, base: number, most: number): number[] {
+  const first = Math.ceil(Math.log(low) / Math.log(base) - 1e-9), last = Math.floor(Math.log(high) / Math.log(base) + 1e-9);
+  const unit = base === 2 ? 5 : 1, step = unit * Math.max(1, Math.ceil((last - first) / unit / Math.max(1, most))), values: number[] = [];
+  for (let power = Math.ceil(first / step) * step; power <= last; power += step) values.push(base ** power);
+  return values;
+}
+
+export { duration };

@@ -1,0 +1,59 @@
+// The one formatter of numbers on pages. Every text keeps the digits that a reader can use.
+import { format } from "d3-format";
+
+const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const grouped = format(",.0f");
+
+function digits(value: number): string {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+export type Maybe = number | null | undefined;
+const missing = (value: Maybe): value is null | undefined => value === null || value === undefined || Number.isNaN(value);
+
+export function bytes(value: Maybe): string {
+  if (missing(value)) return "–";
+  let unit = 0, amount = value;
+  while (Math.abs(amount) >= 1023.5 && unit < BINARY.length - 1) { amount /= 1024; unit += 1; }
+  if (unit) return `${digits(amount)} ${BINARY[unit]}`;
+  return `${Number.isInteger(amount) || Math.abs(amount) >= 10 ? amount.toFixed(0) : String(+amount.toPrecision(2))} B`;
+}
+
+export const rate = (value: Maybe): string => missing(value) ? "–" : `${bytes(value)}/s`;
+export const count = (value: Maybe): string => missing(value) ? "–" : grouped(Math.round(value));
+export const share = (value: Maybe): string => missing(value) ? "–" : `${(100 * value).toFixed(Math.abs(value) < 0.1 && value !== 0 ? 1 : 0)} %`;
+export const plural = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+
+// A length of time: 12 ns, 3.40 ms, 43.2 s, 2 min 20 s, 1 h 05 min.
+export function duration(value: Maybe): string {
+  if (missing(value)) return "–";
+  const size = Math.abs(value);
+  if (size === 0) return "0 s";
+  if (size < 0.9995e-6) return `${digits(value * 1e9)} ns`;
+  if (size < 0.9995e-3) return `${digits(value * 1e6)} µs`;
+  if (size < 0.9995) return `${digits(value * 1e3)} ms`;
+  if (size < 99.95) return `${digits(value)} s`;
+  const whole = Math.round(size), sign = value < 0 ? "−" : "", two = (n: number): string => String(n).padStart(2, "0");
+  if (whole < 3600) return `${sign}${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
+  const minutes = Math.round(size / 60);
+  return `${sign}${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+}
+
+// A point in time, in seconds since the start, with as many digits as `step` needs.
+export function clock(seconds: number, step = 0.001): string {
+  const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(Math.max(step, 1e-9)) - 1e-9)));
+  return `${seconds.toFixed(places)} s`;
+}
+
+export type Kind = "bytes" | "rate" | "seconds" | "count" | "share" | "time" | "number" | "rank" | "text";
+export const plain = (value: Maybe): string => missing(value) ? "–" : Number.isInteger(value) ? String(value) : String(+value.toPrecision(4));
+export const TEXT_OF: Record<Kind, (value: never) => string> = {
+  bytes, rate, seconds: duration, count, share, time: (value: number) => clock(value), number: plain, rank: String, text: String,
+} as Record<Kind, (value: never) => string>;
+
+export function cellText(kind: string, value: unknown): string {
+  if (value === null || value === undefined) return "–";
+  const write = Object.hasOwn(TEXT_OF, kind) ? TEXT_OF[kind as Kind] : String;
+  return (write as (value: unknown) => string)(value);
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { amountTicks, timeTicks } from "../src/shared/ticks.ts";
+
+const texts = (low: number, high: number): string[] => timeTicks(low, high, 8).ticks.map((tick) => tick.text);
+
+test("a long run has ticks at whole minutes and hours", () => {
+  assert.deepEqual(texts(0, 600), ["0 min", "2 min", "4 min", "6 min", "8 min", "10 min"]);
+  assert.equal(texts(0, 36000)[1], "2 h");
+});
+
+test("no two ticks of a view read the same, at any zoom", () => {
+  for (const middle of [0.5, 90.123456, 36000.5]) {
+    for (let span = 100; span > 1e-9; span /= 3.7) {
+      const { ticks } = timeTicks(middle - span / 2, middle + span / 2, 8), names = ticks.map((tick) => tick.text);
+      assert.equal(new Set(names).size, names.length, `${middle} ± ${span}: ${names.join(" ")}`);
+      assert.ok(names.length >= 1, `${middle} ± ${span}`);
+    }
+  }
+});
+
+test("close to a moment far from the start, ticks count from a base", () => {
+  const { ticks, base } = timeTicks(90.123456, 90.123466, 8);
+  assert.equal(ticks[1].text, "+2 µs");
+  assert.match(base ?? "", /^90\.12345\d s$/);
+});
+
+test("ticks of bandwidth are round binary amounts", () => {
+  assert.deepEqual(amountTicks(57.2 * 2 ** 20, "rate", 3).map((tick) => tick.text), ["20 MiB/s", "40 MiB/s"]);
+  assert.deepEqual(amountTicks(1.2 * 2 ** 30, "rate", 3).map((tick) => tick.text), ["512 MiB/s", "1 GiB/s"]);
+});
+
+test("every series that is not empty has a tick", () => {
+  for (let high = 3; high < 2 ** 50; high *= 1.37) for (const most of [1, 2, 3]) assert.ok(amountTicks(high, "rate", most).length >= 1, String(high));
+});
+
+test("an empty series has no ticks", () => {
+  assert.deepEqual(amountTicks(0, "rate", 3), []);
+});
+
+test("counts have whole ticks", () => {
+  assert.deepEqual(amountTicks(1.4, "count", 3).map((tick) => tick.text), ["1"]);
+});

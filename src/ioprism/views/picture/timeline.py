@@ -305,11 +305,6 @@ def _file_spans(table: pl.DataFrame, module: Module, operation: str) -> pl.DataF
 
 
 def _span_counters(module: Module, operation: str) -> tuple[str, str]:
-    if operation == "metadata":
-        return module.counter_name("F_OPEN_START_TIMESTAMP"), module.counter_name(
-            "F_CLOSE_END_TIMESTAMP"
-        )
-    name = operation.upper()
-    return module.counter_name(f"F_{name}_START_TIMESTAMP"), module.counter_name(
-        f"F_{name}_END_TIMESTAMP"
-    )
+    first, last = ("OPEN", "CLOSE") if operation == "metadata" else [operation.upper()] * 2
+    names = f"F_{first}_START_TIMESTAMP", f"F_{last}_END_TIMESTAMP"
+    return module.counter_name(names[0]), module.counter_name(names[1])

@@ -1,6 +1,7 @@
 // What stalls the job: the verdict, the ledger as a bar of buttons, causes, possible causes and findings.
 import { button, byId, el } from "../shared/dom.ts";
 import { bytes, count, duration, rate, share } from "../shared/units.ts";
+import { historyCard } from "./history.ts";
 import type { Job } from "./model.ts";
 import type { Advice, Cause, Finding } from "./types.ts";
 
@@ -54,6 +55,7 @@ export function fillStory(job: Job, place: HTMLElement, actions: StoryActions): 
     if (!found.causes.length) parts.push(el("p", { class: "calm" }, found.calm || "No change would save noticeable time."));
     const main = Math.max(...found.causes.map((cause) => cause.saving.seconds), 0);
     parts.push(...found.causes.map((cause, n) => causeCard(job, cause, n, main, actions)));
+    if (found.history) parts.push(historyCard(found.history));
     if (found.possible.length) parts.push(el("h2", {}, "Possible causes"), ...found.possible.map(possibleCard));
     parts.push(...found.opportunities.map((text) => el("p", { class: "hint" }, text)));
   }

@@ -12,9 +12,11 @@ export interface Cause {
   advice: Advice[]; symptoms: string[]; show: Show | null;
 }
 export interface Possible { code: string; title: string; upper: number; decide: { text: string; command?: string | null } }
+export interface MetricHistory { name: string; unit: string; value: number; median: number; unusual: boolean; earlier: [number, number][] }
+export interface History { runs: number; lines: string[]; metrics: MetricHistory[] }
 export interface Diagnosis {
   causes: Cause[]; possible: Possible[]; ledger: { what: string; seconds: number }[]; runtime: number | null;
-  opportunities: string[]; not_checked: { code: string; needs: string }[]; calm: string;
+  opportunities: string[]; not_checked: { code: string; needs: string }[]; calm: string; history?: History | null;
 }
 export interface Finding {
   id: string; code: string; level: string; title: string; seconds: number | null; cause: string | null;

@@ -124,7 +124,7 @@ def test_steps_of_a_workflow_are_not_taken_for_a_clock(tmp_path: Path) -> None:
     for path in folder.iterdir():
         if int(path.stem) >= RANKS // 2:  # the second step reads what the first one wrote
             path.write_text(path.read_text().replace('"write"', '"read"'))
-    trace = read(folder)
+    trace = read(folder, one_job=True)
     last = trace.events().filter(pl.col("rank") == RANKS - 1)
 
     assert last["start"].min() > 100  # type: ignore[operator]
@@ -141,8 +141,8 @@ def test_a_trace_that_names_no_hosts_is_moved_by_the_name_of_its_file(tmp_path: 
     strace_of(tmp_path / "a.strace", ahead=0)
     strace_of(tmp_path / "b.strace", ahead=60)
     paths = tmp_path / "a.strace", tmp_path / "b.strace"
-    wrong = read(*paths)
-    right = read(*paths, clock_offsets={"b.strace": 60.0})
+    wrong = read(*paths, one_job=True)
+    right = read(*paths, one_job=True, clock_offsets={"b.strace": 60.0})
 
     assert wrong.job.runtime == pytest.approx(68.5, abs=0.1)
     assert right.job.runtime == pytest.approx(8.5, abs=0.1)
@@ -154,13 +154,13 @@ def test_a_trace_that_names_no_hosts_is_moved_by_the_name_of_its_file(tmp_path: 
 def test_an_unused_offset_is_reported_once(tmp_path: Path) -> None:
     strace_of(tmp_path / "a.strace", ahead=0)
     strace_of(tmp_path / "b.strace", ahead=60)
-    found = read(
+    trace = read(
         tmp_path / "a.strace",
         tmp_path / "b.strace",
         clock_offsets={"b.strace": 60.0, "nodo2": 60.0},
     )
 
-    (warning,) = [w for w in found.completeness.warnings if "clock offset" in w]
+    (warning,) = [w for w in trace.completeness.warnings if "clock offset" in w]
     assert warning.endswith("no host, rank or file is called nodo2: its clock offset is unused")
 
 

@@ -59,7 +59,7 @@ def apply_offsets(trace: Trace, offsets: Mapping[str, float]) -> Trace:
 
 def warn_of_unused(offsets: Mapping[str, float], traces: Sequence[Trace]) -> None:
     """Warn about offsets whose host, rank or file is in none of these traces."""
-    unused = set(offsets) - {trace.paths[0].name for trace in traces}
+    unused = set(offsets) - {path.name for trace in traces for path in trace.paths}
     for processes in (trace.processes for trace in traces):
         unused -= set(processes["host"].drop_nulls())
         unused -= set(processes.select(pl.format("rank{}", "rank"))["rank"].drop_nulls())

@@ -154,13 +154,13 @@ def test_a_trace_that_names_no_hosts_is_moved_by_the_name_of_its_file(tmp_path: 
 def test_an_unused_offset_is_reported_once(tmp_path: Path) -> None:
     strace_of(tmp_path / "a.strace", ahead=0)
     strace_of(tmp_path / "b.strace", ahead=60)
-    found = read(
+    trace = read(
         tmp_path / "a.strace",
         tmp_path / "b.strace",
         clock_offsets={"b.strace": 60.0, "nodo2": 60.0},
     )
 
-    (warning,) = [w for w in found.completeness.warnings if "clock offset" in w]
+    (warning,) = [w for w in trace.completeness.warnings if "clock offset" in w]
     assert warning.endswith("no host, rank or file is called nodo2: its clock offset is unused")
 
 

@@ -49,18 +49,15 @@ def test_nothing_at_the_path_is_its_own_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"", "this file, which is empty"),
-        (b"hello\n", "this file"),
-        (b"\x7fELF" * 100, "this file"),
+        (b"", r"the file is empty\.\nHint: .*record the job again"),
+        (b"hello\n", r"the format is unknown\.\nHint: .*--format.*`ioprism formats`"),
+        (b"\x7fELF" * 100, r"the format is unknown\.\nHint: .*--format.*`ioprism formats`"),
     ],
 )
-def test_unknown_content_names_what_was_tried(tmp_path: Path, content: bytes, what: str) -> None:
+def test_unknown_content_is_explained(tmp_path: Path, content: bytes, what: str) -> None:
     (tmp_path / "x").write_bytes(content)
 
-    with pytest.raises(
-        UnknownFormatError,
-        match=rf"recognises {what} \(tried tmio, .*darshan.*\nHint: `ioprism formats`",
-    ):
+    with pytest.raises(UnknownFormatError, match=what):
         read_trace(tmp_path / "x")
 
 

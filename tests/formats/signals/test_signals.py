@@ -196,8 +196,9 @@ def test_a_process_id_beyond_all_bounds_is_unknown(tmp_path: Path) -> None:
 
 
 def test_clients_of_gekkofs_become_one_trace(tmp_path: Path) -> None:
-    for name in ("a", "b", "c"):
-        (tmp_path / f"write_{name}.json").write_text(json.dumps(GEKKO | {"hostname": name}))
+    for pid, host in enumerate(("x0024", "x0025", "x0183"), start=34_250):
+        name = f"write_2024-02-28_20:50:02_{host}_{pid}.json"  # as clients name their files
+        (tmp_path / name).write_text(json.dumps(GEKKO | {"hostname": host, "pid": pid}))
     trace = read(tmp_path)
 
     assert trace.job.ranks == 3

@@ -6,6 +6,7 @@ keys for their arguments. A line that is not a JSON object is damaged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -85,6 +86,8 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 DAMAGED_LINE = Line()
 _DECODER = msgspec.json.Decoder(Line)
+# Python's `json` writes these for numbers that JSON does not have.
+_NOT_FINITE = re.compile(rb"(?<=[:,\[ ])-?(?:NaN|Infinity)(?=[,}\] ])")
 
 
 def decode_line(line: bytes) -> Line:
@@ -94,6 +97,8 @@ def decode_line(line: bytes) -> Line:
     try:
         return _DECODER.decode(line)
     except (msgspec.DecodeError, RecursionError):
+        if _NOT_FINITE.search(line):
+            return decode_line(_NOT_FINITE.sub(b"null", line))
         return DAMAGED_LINE
 
 

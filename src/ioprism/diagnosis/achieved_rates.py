@@ -20,6 +20,8 @@ def achieved_rates(observed: Observed, mounts: Sequence[Mount]) -> list[Achieved
     """Return one entry for each way in which the job moves data, most bytes first."""
     rows = observed.rows
     data = rows.moves_data & (rows.bytes > 0) & (rows.file >= 0) & ~observed.of_programs
+    if not data.any():  # signals name no files
+        return []
     systems, system = _file_systems(observed, mounts)
     way = (
         (_size_classes(observed) * 2 + observed.shared_file) * len(systems)

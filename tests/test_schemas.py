@@ -130,7 +130,16 @@ def test_a_centre_follows_its_schemas(tmp_path: Path) -> None:
     store = ("--store", tmp_path / "site")
 
     check("site-add", answer("site", "add", TEST_DATA / "darshan", *store))
-    for subject in ("jobs", "applications", "users", "targets", "hosts", "causes", "periods"):
+    for subject in (
+        "jobs",
+        "applications",
+        "users",
+        "targets",
+        "hosts",
+        "causes",
+        "files",
+        "periods",
+    ):
         check(f"site-{subject}", answer("site", subject, *store))
     check("site-report", answer("site", "report", *store, "-o", tmp_path / "page.html"))
 
@@ -203,7 +212,7 @@ def test_a_recording_follows_its_schema(tmp_path: Path) -> None:
 def test_every_schema_is_compared_with_what_its_command_prints() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     loops = {f"site-{subject}" for subject in ("jobs", "applications", "users", "targets", "hosts",
-                                               "causes", "periods")}  # fmt: skip
+                                               "causes", "files", "periods")}  # fmt: skip
     loops |= {"report", "diagnose", "characterise", "insights", "phases", "period"}
 
     compared = set(re.findall(r'check\(\s*"([\w-]+)"', text)) | loops

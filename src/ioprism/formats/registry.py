@@ -373,7 +373,8 @@ def _group(files: Sequence[TraceFile]) -> list[list[TraceFile]]:
     known = {id(file) for file, _ in described}
     for file in files:
         if id(file) not in known:
-            killed = killed_job(file.path) if file.format == OWN_LOGS else None
+            is_sound_log = file.format == OWN_LOGS and file.error is None  # not a pipe
+            killed = killed_job(file.path) if is_sound_log else None
             groups.setdefault(killed or file.path, []).append(file)
     order = {id(file): number for number, file in enumerate(files)}
     return sorted(groups.values(), key=lambda group: order[id(group[0])])

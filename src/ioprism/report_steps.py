@@ -48,7 +48,7 @@ class Document:
     bottlenecks: Bottlenecks | None
     periodicity: Periodicity | None
     timeline: Timeline
-    by_file: pl.DataFrame  # see analyses/breakdown.py
+    by_file: pl.DataFrame  # see characteristics/breakdown.py
     by_rank: pl.DataFrame
     by_target: pl.DataFrame  # see characteristics/breakdown.py
     by_host: pl.DataFrame

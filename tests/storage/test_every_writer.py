@@ -11,17 +11,18 @@ PACKAGE = ROOT / "src/ioprism"
 WRITES = {"write_text", "write_bytes", "write_parquet", "write_csv", "sink_parquet", "sink_csv"}
 GUARDS = {"atomic_write", "atomic_folder", "_writing", "_atomic_file"}
 REVIEWED = {
-    "campaign/burst_writer.py": "measures writes to new files, in a folder made for them",
-    "campaign/launchers.py": "what IOR printed, in a folder made for one run",
-    "cli/failure.py": "the terminal's own stream, or the null device in place of a closed one",
+    "write_time/burst_writer.py": "measures writes to new files, in a folder made for them",
+    "write_time/launchers.py": "what IOR printed, in a folder made for one run",
+    "cli/__init__.py": "the null device, after the reader of the output has left",
+    "command/failure.py": "the null device in place of a closed stream",
     "formats/chrome/writer.py": "opens what atomic_write has yielded",
-    "pipeline/benchmark.py": "moves bytes in a scratch file of its own",
-    "service/state.py": "appends; a record that is not whole is noticed",
+    "servers/validation.py": "moves bytes in a scratch file",
+    "live/state.py": "appends; a record that is not whole is noticed",
     "storage/atomic.py": "is what the others go through",
     "storage/checked.py": "writes what atomic_write has yielded",
     "storage/store_parts.py": "within a folder that takes its place when it is complete",
     "storage/trace_store.py": "within a folder that takes its place when it is complete",
-    "synthetic/server_load_files.py": "within a folder that atomic_folder has yielded",
+    "servers/simulation.py": "within a folder that atomic_folder has yielded",
     "views/picture/tiles.py": "in a temporary folder",
 }
 
@@ -78,6 +79,6 @@ def test_no_folder_is_removed_or_renamed_elsewhere() -> None:
 
     # Folders of runs that a campaign or a recording made, and what a cluster keeps.
     assert removing <= {
-        "campaign/sampler.py", "engine/shards.py", "pipeline/record.py",
-        "recording/overhead.py", "storage/atomic.py",
+        "write_time/sampling.py", "engine/summaries.py", "recording/steps.py",
+        "recording/run.py", "storage/atomic.py",
     }  # fmt: skip

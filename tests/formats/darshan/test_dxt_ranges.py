@@ -37,7 +37,7 @@ def test_what_is_lost_in_one_range_is_not_lost_in_others(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dxt, "COMPRESSED", 2000)
-    second = read(log).partitions[1].partition  # type: ignore[attr-defined]
+    second = read(log).partitions[1].inner  # type: ignore[attr-defined]
     data = bytearray(log.read_bytes())
     middle = second.region.offset + second.region.length // 2
     data[middle : middle + 8] = b"\xff" * 8

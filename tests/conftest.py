@@ -20,6 +20,8 @@ SHARED_DATA = ROOT.parent / "shared" / "data"
 TEST_DATA = ROOT / "tests" / "data"
 GOLDEN = ROOT / "tests" / "golden"
 
+os.environ.pop("COLUMNS", None)  # workers of tests may set it; commands follow it
+
 # A busy machine is no failure: how long an example takes is for the benchmarks.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")

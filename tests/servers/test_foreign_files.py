@@ -102,7 +102,7 @@ def test_other_tables_cannot_be_read_nor_more_steps_made_than_a_scan_needs(tmp_p
         ):
             with pytest.raises(sqlite3.DatabaseError):
                 tables._connection.execute(statement).fetchall()
-        with pytest.raises(sqlite3.DatabaseError, match="no plain table"):
+        with pytest.raises(sqlite3.DatabaseError, match="not a plain table"):
             next(tables.rows("secret2", "a"))
 
     assert not (tmp_path / "b.db").exists()

@@ -107,7 +107,7 @@ def test_the_plain_table_keeps_each_run_once(tmp_path: Path) -> None:
 
 
 def test_what_is_no_job_list_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownFormatError, match="tried slurm, pbs, lsf"):
+    with pytest.raises(UnknownFormatError, match="no reader recognises this file"):
         read(tmp_path / "jobs", "hello\n")
 
 

@@ -70,7 +70,7 @@ def _span(document: Document) -> Span:
 def draw_timeline(canvas: Canvas, document: Document) -> None:
     """The calls of every rank over time: one panel for each interface, the program's on top."""
     shown = document.timeline
-    if shown.source == "heat map" or not shown.marks.height:
+    if shown.source != "calls" or not shown.marks.height:
         raise FigureUnavailableError("figure 'timeline'", needs=PER_CALL, hint=RECORD_CALLS)
     marks = shown.marks.with_columns(
         pl.col("layer").cast(pl.String),
@@ -332,7 +332,7 @@ def draw_heatmap(canvas: Canvas, document: Document) -> None:
     """Bandwidth of every rank over time, reads above writes."""
     every = {name: _data_marks(document, name) for name in OF_DIRECTION}
     pictures = {name: marks for name, marks in every.items() if marks.height}
-    if not pictures:
+    if document.timeline.source == "counters" or not pictures:
         raise FigureUnavailableError(
             "figure 'heatmap'", needs=f"{PER_CALL} or a heat map", hint=RECORD_CALLS
         )

@@ -19,7 +19,7 @@ from ioprism.model.schema import Operation
 def case(kind: str, folder: Path, *, seed: int) -> tuple[Trace, Truth]:
     made = make(kind, seed=seed)
     write_workflow(folder, "case", made)
-    return read(folder / "case"), made.truth
+    return read(folder / "case", one_job=True), made.truth
 
 
 def of(trace: Trace) -> Verdict:

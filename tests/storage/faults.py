@@ -34,7 +34,7 @@ from ioprism.storage import atomic
 from ioprism.write_time import run_store
 def killed(*_):
     os.kill(os.getpid(), signal.SIGKILL)
-atomic.sync = atomic._exchanged = killed
+atomic.sync = atomic._swap = killed
 run_store.seal = killed
 from ioprism.cli import main
 main(sys.argv[1:])
@@ -73,7 +73,7 @@ def renames_fail(_: Path) -> Iterator[None]:
     with (
         patch.object(Path, "rename", _failing),
         patch.object(Path, "replace", _failing),
-        patch("ioprism.storage.atomic._exchanged", _failing),
+        patch("ioprism.storage.atomic._swap", _failing),
         patch("ioprism.write_time.run_store.seal", _failing),  # where nothing is renamed
     ):
         yield

@@ -114,7 +114,7 @@ def test_a_folder_is_replaced_whole(
     folder: Path, exchange: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not exchange:
-        monkeypatch.setattr(atomic, "_exchanged", lambda *_: False)
+        monkeypatch.setattr(atomic, "_swap", lambda *_: False)
     _folder_with(folder / "a", "old")
     _folder_with(folder / "a", "new", replace=True)
 
@@ -126,7 +126,7 @@ def test_the_old_folder_comes_back_if_the_second_of_two_renames_fails(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _folder_with(folder / "a", "old")
-    monkeypatch.setattr(atomic, "_exchanged", lambda *_: False)
+    monkeypatch.setattr(atomic, "_swap", lambda *_: False)
     rename = Path.rename
 
     def fails_for_new(path: Path, target: Path) -> Path:

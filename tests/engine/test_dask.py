@@ -115,7 +115,9 @@ def test_workers_that_are_gone_for_good_are_not_waited_for(
 
 @pytest.mark.usefixtures("without_shared_memory")
 def test_a_machine_without_shared_memory_is_told_at_once(job: Trace) -> None:
-    with pytest.raises(AnalysisError, match=r"no usable shared memory \(.*\)\.\nHint: make /dev/shm"):
+    with pytest.raises(
+        AnalysisError, match=r"no usable shared memory \(.*\)\.\nHint: make /dev/shm"
+    ):
         DaskEngine(workers=1).run(job, *VIEWS)
 
 

@@ -63,7 +63,7 @@ def test_simulated_machines_are_predicted_beyond_the_training_scales(
         assert (sets[kind].within(0.2) or 0) >= least_20
         assert (sets[kind].within(0.3) or 0) >= least_30
         assert (sets[kind].coverage or 0) >= 0.85
-        assert sets[kind].beside["lasso"][0] < (sets[kind].within(0.2) or 0)
+        assert (sets[kind].within_beside("lasso")[0] or 0) < (sets[kind].within(0.2) or 0)
     assert (sets["unconverged"].coverage or 0) >= 0.85
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -193,7 +194,7 @@ def late_half(chance: Chance) -> Stream:
 def two_jobs(chance: Chance) -> Stream:
     """Two periods without a common multiple; either is a right answer."""
     period, starts = clock(chance, 15, 40)
-    other = period * float(chance.choice([2**0.5, 1.618, np.e, np.pi / 2]))
+    other = period * float(chance.choice([2**0.5, 1.618, math.e, np.pi / 2]))
     later = other * (float(chance.uniform()) + np.arange(int(starts[-1] / other), dtype=np.float64))
     lengths = period * chance.uniform(0.05, 0.15, 2)
     return joined(

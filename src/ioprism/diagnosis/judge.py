@@ -74,6 +74,7 @@ def judge_observed(observed: Observed, *, more: Sequence[Check] = ()) -> Judgeme
     checks = (compute_imbalance.check,) if little else (*more, *CHECKS)
     proposals = [one for check in checks for one in check(observed)]
     attribution = attribute(observed, proposals)
+    named = {cause.code for cause in attribution.causes}
     late = tuple(_late_ranks(one) for one in proposals if one.code == "compute-imbalance")
     whole = Verdict(
         status="cause" if attribution.causes else "possible" if attribution.possible else "none",
@@ -83,7 +84,7 @@ def judge_observed(observed: Observed, *, more: Sequence[Check] = ()) -> Judgeme
         possible=attribution.possible,
         ledger=ledger(observed, attribution),
         opportunities=opportunities(observed, float(attribution.left.sum())),
-        not_checked=not_checked(observed),
+        not_checked=tuple(one for one in not_checked(observed) if one.code not in named),
     )
     return Judgement(
         whole if observed.share == 1 else whole.scale(1 / observed.share), observed, attribution

@@ -85,8 +85,13 @@ def _advice(
 
 
 def _title(cause: Cause, words: Mapping[str, Any], filled: Mapping[str, str]) -> str:
-    one = "_of_one" if len(cause.culprit.get("ranks", ())) == 1 else ""
-    return fill(words.get(f"title{one}", words["title"]), filled)
+    variant = "_of_one" if len(cause.culprit.get("ranks", ())) == 1 else ""
+    variant = "_of_files" if _target_is_unknown(cause) else variant
+    return fill(words.get(f"title{variant}", words["title"]), filled)
+
+
+def _target_is_unknown(cause: Cause) -> bool:
+    return cause.code == "slow-target" and "target" not in cause.culprit
 
 
 def _word_possible(one: Possible) -> Possible:
@@ -189,6 +194,7 @@ def conditions(cause: Cause, context: JobContext) -> set[str]:
         "many-files": "directory" in cause.culprit,
         "own-directory": "directory" in cause.culprit and cause.code == "slow-rank",
         "known-targets": bool(_other_targets(cause, context.files)),
+        "unknown-target": _target_is_unknown(cause),
         "no-framework": "torch" not in said and "stage" not in cause.culprit,
         f"{facts.get('direction')}s": bool(facts.get("direction")),
     }

@@ -17,6 +17,7 @@ from ioprism.diagnosis.checks import (
     overheads,
     redundancy,
     requests,
+    slow_files,
     slow_parts,
     uneven_load,
 )
@@ -29,6 +30,7 @@ CHECKS: tuple[Check, ...] = (
     loader.check,
     interference.check,
     slow_parts.check,
+    slow_files.check,
     uneven_load.check,
     libraries.check,
     overheads.check,

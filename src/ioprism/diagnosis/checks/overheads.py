@@ -318,16 +318,38 @@ def _needed_metadata(observed: Observed, some: Flags, tiny: Flags, start: Flags)
         # A trace has an open, a close and perhaps a stat for each use of a file.
         phased = np.unique(observed.phase[moving] * len(names) + place[moving])
         uses = np.bincount(phased % len(names), minlength=len(names))
-        opens = np.bincount(place[some], rows.count[some], minlength=len(names))
-        per_use = _calls_per_use(observed, some)
-        kept = np.minimum(1.0, uses * per_use / np.maximum(opens, 1e-9))
-        return np.where(some, kept[place], 1.0)
+        return _first_calls(observed, some, place, uses * _calls_per_use(observed, some))
     made = np.bincount(place[some], rows.count[some], minlength=len(names))
     wanted = np.where(needed[place], users, 0.0)
     wanted = np.maximum(
         wanted, [asked.get(int(f), 0) if a else 0 for f, a in zip(rows.file, some, strict=True)]
     )
     return np.where(some, np.minimum(1.0, wanted / np.maximum(made[place], 1e-9)), 1.0)
+
+
+def _first_calls(observed: Observed, some: Flags, key: Ints, wanted: Floats) -> Floats:
+    """1 for so many rows of each key, the first ones of each phase before all others; else 0.
+
+    A file's first open may create it, which costs more than opening it again.
+    """
+    rows = observed.rows
+    call = np.flatnonzero(some)
+    call = call[np.lexsort((rows.start[call], observed.phase[call], key[call]))]
+    names, phases = key[call], observed.phase[call]
+    turn = np.arange(len(call)) - _begins((np.diff(names) != 0) | (np.diff(phases) != 0))
+    call = call[np.lexsort((phases, turn, names))]
+    names, made = key[call], rows.count[call]
+    before = np.cumsum(made) - made
+    before -= before[_begins(np.diff(names) != 0)] if len(call) else before
+    kept = np.ones(len(rows))
+    kept[call] = np.clip((wanted[names] - before) / np.maximum(made, 1e-9), 0.0, 1.0)
+    return kept
+
+
+def _begins(breaks: Flags) -> Ints:
+    """For each row, where its run begins; `breaks` are between rows."""
+    number = np.arange(len(breaks) + 1)
+    return np.maximum.accumulate(np.where(np.concatenate(([True], breaks)), number, 0))
 
 
 def _calls_per_use(observed: Observed, some: Flags) -> float:

@@ -281,7 +281,7 @@ def _metadata(observed: Observed, program: Flags) -> Iterator[Proposal]:
         "metadata",
         culprit,
         gone | tiny,
-        _without(observed, some | tiny, np.where(tiny, 0.0, kept)),
+        _without(observed, some | tiny, np.where(tiny, _needed_of_few(observed, tiny), kept)),
         observed.repeat_probability(gone | tiny),
         contrast(observed, gone, rows.moves_data, "metadata"),
         RECORD,
@@ -378,9 +378,17 @@ def _where(observed: Observed, some: Flags) -> dict[str, object]:
 def _tiny(observed: Observed) -> Flags:
     """Rows on files that hold next to nothing, where there are many of them for each rank."""
     rows, limits = observed.rows, observed.limits
-    known = rows.moves_data & (rows.file >= 0) & (rows.rank >= 0)
+    known = (rows.moves_data | (rows.kind == SYNC)) & (rows.file >= 0) & (rows.rank >= 0)
     size = np.bincount(rows.file[known], rows.bytes[known], minlength=1)
     files = np.flatnonzero((size > 0) & (size < limits.tiny_file))
     if len(files) < limits.many_files * observed.ranks:
         return np.zeros(len(rows), np.bool_)
     return known & np.isin(rows.file, files)
+
+
+def _needed_of_few(observed: Observed, tiny: Flags) -> Floats:
+    """The part of each row that remains where few files hold all: a sync per rank and phase."""
+    syncs = tiny & (observed.rows.kind == SYNC)
+    made = observed.by_rank(observed.rows.count, syncs)
+    each = made[observed.phase, np.maximum(observed.rows.rank, 0)]
+    return np.where(syncs, 1 / np.maximum(each, 1.0), 0.0)

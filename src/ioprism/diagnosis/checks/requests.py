@@ -13,13 +13,23 @@ import numpy as np
 from ioprism.diagnosis.limits import NEARLY_ALL
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import READ, WRITE, Flags, Floats, Ints, departures, medians_by
+from ioprism.diagnosis.rows import (
+    METADATA,
+    READ,
+    WRITE,
+    Flags,
+    Floats,
+    Ints,
+    departures,
+    medians_by,
+)
 from ioprism.diagnosis.significance import (
     memory_seconds,
     rank_test,
     steady_seconds,
     typical_seconds,
 )
+from ioprism.model.arrays import Cover
 from ioprism.model.verdict import Decision
 
 MIN_GROUP = 3  # requests in a group that is compared
@@ -343,6 +353,7 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     share, low, high = _fixed_share(observed, some, size)
     if cached:  # larger requests copy the same bytes: only the system calls go
         share = low = high = max(0.0, 1 - size / observed.limits.memory_rate / max(typical, 1e-12))
+    waits = _waits_behind(observed, some) if observed.per_call else np.zeros(len(rows))
     kept = size / limits.block  # in requests of one block, this part of the fixed costs remains
     service = observed.service
 
@@ -351,7 +362,8 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
         mine = _share_of_library(observed, some) if library_goes else 0.0
         library = observed.library * (1 - gone * mine)
         if not observed.per_call or not len(observed.pieces.targets):
-            return Scenario(observed.own - sure * gone, library=library)
+            behind = waits * gone if library_goes else 0.0
+            return Scenario(observed.own - sure * gone - behind, library=library)
         usual = np.minimum(sure, service.uncontended)
         chain = np.where(some, observed.own - sure + usual * (1 - gone), observed.own)
         return Scenario(
@@ -390,6 +402,20 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
             "direction": DIRECTION[kind],
         },
     )
+
+
+def _waits_behind(observed: Observed, some: Flags) -> Floats:
+    """Seconds by which metadata calls are longer than usual while these requests are under way.
+
+    Opens and closes of one rank wait for the server that other ranks' requests keep busy.
+    """
+    rows = observed.rows
+    meta = rows.kind == METADATA
+    if not meta.any():
+        return np.zeros(len(rows))
+    longer = observed.own - float(np.median(observed.own[meta]))
+    busy = Cover(rows.start[some], rows.end[some])
+    return np.where(meta, np.clip(longer, 0.0, busy.within(rows.start, rows.end)), 0.0)
 
 
 def _goes_back(observed: Observed, some: Flags) -> bool:

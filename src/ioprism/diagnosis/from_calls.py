@@ -73,7 +73,8 @@ def observe_calls(trace: Trace, engine: Engine, limits: Limits) -> Observed:
     rows = merge_rows(rows, counted.rows)
     windows = _collective_sync_windows(counters.get("MPI-IO"))
     phases = io_phases(*_with_windows(rows, above, windows))
-    waits = ranks_wait(rows, sample.windows, limits, collective=bool(above.collective.any()))
+    inside = merge_rows(rows, above.rows()) if len(above) else rows
+    waits = ranks_wait(inside, sample.windows, limits, collective=bool(above.collective.any()))
     phases = phases if waits else phases.merge()
     runtime = max(0.0, trace.job.runtime or (float(phases.end[-1]) if len(phases) else 0.0))
     late = find_late_ranks(rows, above, runtime, limits) if waits else None

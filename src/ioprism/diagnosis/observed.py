@@ -14,6 +14,7 @@ from ioprism.diagnosis.late_ranks import LateRanks
 from ioprism.diagnosis.limits import NEARLY_ALL, Limits
 from ioprism.diagnosis.rows import (
     ALL_RANKS,
+    METADATA,
     READ,
     SYNC,
     UNKNOWN,
@@ -24,6 +25,7 @@ from ioprism.diagnosis.rows import (
     Ints,
     IoPhases,
     own_time,
+    single_calls,
 )
 from ioprism.diagnosis.significance import repeat_test
 from ioprism.diagnosis.targets import ServiceTimes, TargetPieces, service_times, target_pieces
@@ -62,6 +64,12 @@ class LibraryCalls:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def rows(self) -> CallRows:
+        """Return them as calls without bytes."""
+        nothing = np.zeros(len(self), np.int64)
+        times = self.start, self.end, self.rank
+        return single_calls(*times, self.file, nothing + METADATA, nothing + UNKNOWN, nothing)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ from ioprism.diagnosis.rows import (
     medians_by,
 )
 from ioprism.diagnosis.significance import (
+    LONG,
     memory_seconds,
     rank_test,
     steady_seconds,
@@ -146,14 +147,16 @@ def _without_hand_over(
     if len(known) < 2:
         return None, 1.0
     low, high = known[0], known[-1]
-    quick, slow = (float(np.mean(served[x])) for x in (low, high))
+    # Medians: a run that is interrupted now and then has long requests of every kind.
+    quick, slow = (float(np.median(served[x])) for x in (low, high))
     test = rank_test(served[high], served[low])
     if test > observed.limits.significance or slow < LOCK_RATIO * quick:
         return None, 1.0
     if not groups[0].sum() >= MIN_GROUP:  # extrapolate to requests without a conflict
         quick = max(0.25 * quick, 2 * quick - slow)
-    total = float(served[some].sum())
-    kept = min(1.0, quick * float(some.sum()) / max(total, 1e-12))
+    usual = np.array([float(np.median(served[group])) for group in known])
+    weight = np.array([float(group.sum()) for group in known])
+    kept = min(1.0, quick / max(float(np.average(usual, weights=weight)), 1e-12))
 
     def scenario(factor: float) -> Scenario:
         return Scenario(np.where(some, observed.own * min(1.0, factor), observed.own))
@@ -405,7 +408,7 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
 
 
 def _waits_behind(observed: Observed, some: Flags) -> Floats:
-    """Seconds by which metadata calls are longer than usual while these requests are under way.
+    """Seconds that far longer metadata calls than usual last while these requests are under way.
 
     Opens and closes of one rank wait for the server that other ranks' requests keep busy.
     """
@@ -413,9 +416,10 @@ def _waits_behind(observed: Observed, some: Flags) -> Floats:
     meta = rows.kind == METADATA
     if not meta.any():
         return np.zeros(len(rows))
-    longer = observed.own - float(np.median(observed.own[meta]))
+    usual = float(np.median(observed.own[meta]))
     busy = Cover(rows.start[some], rows.end[some])
-    return np.where(meta, np.clip(longer, 0.0, busy.within(rows.start, rows.end)), 0.0)
+    waited = np.minimum(observed.own - usual, busy.within(rows.start, rows.end))
+    return np.where(meta & (observed.own > LONG * usual), waited, 0.0)
 
 
 def _goes_back(observed: Observed, some: Flags) -> bool:

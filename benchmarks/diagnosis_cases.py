@@ -54,7 +54,7 @@ def main() -> None:
         for path in sorted(place.glob("*.truth.json")):
             name = path.name.removesuffix(".truth.json")
             truth = json.loads(path.read_text())
-            trace = read_trace(_trace_path(place, name))
+            trace = read_trace(_trace_path(place, name), grouping="one")
             answer = judge_trace(trace, LocalEngine()).verdict.to_dict()
             marks, line = _judge(truth, answer)
             for group in ("all", _group(name)):

@@ -60,10 +60,11 @@ def rows_known_by_counters(
     rows: CallRows,
     numbers: Ints,
     *,
+    ranks: int,
     share: float,
     runtime: float | None,
 ) -> CountedCalls:
-    """Return what the POSIX counters add to the traced calls.
+    """Return what the POSIX counters add to the traced calls of a job with so many ranks.
 
     Where the trace itself has metadata calls, counters add nothing. `share` is the part of the
     job's I/O that the traced calls stand for.
@@ -71,24 +72,26 @@ def rows_known_by_counters(
     nothing = np.zeros(len(numbers))
     if table is None or (rows.kind == METADATA).any() or not len(rows):
         return CountedCalls(no_rows(), nothing, nothing)
-    records = _records(table, rows, numbers)
+    records = _records(table, rows, numbers, ranks)
     if not believable_metadata(records.rank, records.meta, runtime):
         return CountedCalls(no_rows(), nothing, nothing)
     syncs, opens = (
         np.asarray(np.bincount(records.rank, made, minlength=len(numbers)), np.float64)
         for made in (records.syncs, records.opens)
     )
-    exact, left = _exact_calls(records) if share == 1 else (no_rows(), records.meta * share)
+    exact, left, number = no_rows(), records.meta * share, records.opens * share
+    if share == 1:
+        exact, left, number = _exact_calls(rows, records)
     placed = merge_rows(rows, exact)
     sync = _place(
         placed, records, _sync_seconds(rows, records, share), records.syncs * share, SYNC, runtime
     )
     placed = merge_rows(placed, sync)
-    meta = _place(placed, records, left, np.maximum(1.0, records.opens * share), METADATA, runtime)
+    meta = _place(placed, records, left, np.maximum(1.0, number), METADATA, runtime)
     return CountedCalls(merge_rows(exact, sync, meta), syncs * share, opens * share)
 
 
-def _records(table: pl.DataFrame, rows: CallRows, numbers: Ints) -> _Records:
+def _records(table: pl.DataFrame, rows: CallRows, numbers: Ints, job_ranks: int) -> _Records:
     """One record per rank and file; of records of all ranks, an equal part for each."""
     known = table.filter(pl.col("file").is_not_null())
     names = (
@@ -113,13 +116,17 @@ def _records(table: pl.DataFrame, rows: CallRows, numbers: Ints) -> _Records:
     shared, ranks, present = _expand(np.flatnonzero(number < 0), file, users, len(numbers))
     entry = np.concatenate((own, shared))
     rank = np.concatenate((place[own], ranks))
-    # Ranks without traced requests on the file leave no place for their calls: those that have
-    # some stand for all, as far as their pauses are long enough.
-    part = np.concatenate((np.ones(len(own)), 1 / np.maximum(present, 1)))
+    # All ranks open a file that they share, also those whose requests others make for them;
+    # only ranks with requests sync it.
+    openers = np.maximum(np.minimum(opens[shared], job_ranks), np.maximum(present, 1))
+    opening, part = (
+        np.concatenate((np.ones(len(own)), 1 / x)) for x in (openers, np.maximum(present, 1))
+    )
     # Times of a record of all ranks are of the first and last one: not those of each rank.
     exact = np.concatenate((np.ones(len(own)), np.zeros(len(shared))))
     opened, ready, closing, closed, written = (x[entry] * exact for x in times)
-    meta, opens, syncs, writing = (x[entry] * part for x in (meta, opens, syncs, writing))
+    meta, opens = (x[entry] * opening for x in (meta, opens))
+    syncs, writing = (x[entry] * part for x in (syncs, writing))
     return _Records(
         rank, file[entry], meta, opens, syncs, writing, opened, ready, closing, closed, written
     )
@@ -143,10 +150,20 @@ def _expand(records: Ints, file: Ints, users: Ints, ranks: int) -> tuple[Ints, I
     return np.repeat(records, count), ranked, np.repeat(count, count)
 
 
-def _exact_calls(records: _Records) -> tuple[CallRows, Floats]:
-    """Opens and closes of files opened once, and the metadata seconds that remain."""
+def _exact_calls(rows: CallRows, records: _Records) -> tuple[CallRows, Floats, Floats]:
+    """Opens and closes whose times are known, and the seconds and the opens that remain.
+
+    A file that is opened once has the times of its open and close; one that is opened again is
+    open at its first request.
+    """
     once = (records.opens == 1) & (records.ready >= records.opened) & (records.opened > 0)
-    opening = np.where(once, np.minimum(records.ready - records.opened, records.meta), 0.0)
+    again = (records.opens > 1) & (records.opened > 0)
+    ready = np.where(once, records.ready, _first_requests(rows, records))
+    opening = np.where(
+        (once | again) & (ready >= records.opened) & np.isfinite(ready),
+        np.minimum(ready - records.opened, records.meta),
+        0.0,
+    )
     closing = np.where(
         once & (records.closed > records.closing),
         np.minimum(records.closed - records.closing, records.meta - opening),
@@ -160,7 +177,22 @@ def _exact_calls(records: _Records) -> tuple[CallRows, Floats]:
                 begin[some], length[some], records.rank[some], records.file[some], METADATA
             )
         )
-    return merge_rows(*parts), np.maximum(0.0, records.meta - opening - closing)
+    left = np.maximum(0.0, records.meta - opening - closing)
+    return merge_rows(*parts), left, records.opens - (again & (opening > 0))
+
+
+def _first_requests(rows: CallRows, records: _Records) -> Floats:
+    """When each record's first traced request begins; infinite where there is none."""
+    files = int(max(records.file.max(initial=0), rows.file.max(initial=0))) + 1
+    some = rows.moves_data & (rows.file >= 0)
+    key = rows.rank[some] * files + rows.file[some]
+    order = np.lexsort((rows.start[some], key))
+    names, first = np.unique(key[order], return_index=True)
+    wanted = records.rank * files + records.file
+    if not len(names):
+        return np.full(len(wanted), np.inf)
+    place = np.minimum(np.searchsorted(names, wanted), len(names) - 1)
+    return np.where(names[place] == wanted, rows.start[some][order][first][place], np.inf)
 
 
 def _sync_seconds(rows: CallRows, records: _Records, share: float) -> Floats:

@@ -15,7 +15,6 @@ from ioprism.diagnosis.late_ranks import (
     LateRanks,
     find_late_ranks,
     idle_phases,
-    is_independent,
     ranks_wait,
     start_at_last_arrival,
 )
@@ -67,15 +66,15 @@ def observe_calls(trace: Trace, engine: Engine, limits: Limits) -> Observed:
         counters.get("POSIX"),
         rows,
         numbers,
+        ranks=trace.job.ranks or len(numbers),
         share=sample.share,
         runtime=trace.job.runtime,
     )
     rows = merge_rows(rows, counted.rows)
     windows = _collective_sync_windows(counters.get("MPI-IO"))
     phases = io_phases(*_with_windows(rows, above, windows))
-    waits = ranks_wait(rows, limits) and (
-        bool(above.collective.any()) or not is_independent(rows, sample.windows, limits)
-    )
+    inside = merge_rows(rows, above.rows()) if len(above) else rows
+    waits = ranks_wait(inside, sample.windows, limits, collective=bool(above.collective.any()))
     phases = phases if waits else phases.merge()
     runtime = max(0.0, trace.job.runtime or (float(phases.end[-1]) if len(phases) else 0.0))
     late = find_late_ranks(rows, above, runtime, limits) if waits else None

@@ -65,7 +65,9 @@ def observe_counters(evidence: Evidence, limits: Limits) -> Observed | None:
         return None
     names = CallRows.__slots__
     columns = [np.concatenate([getattr(p.rows, n) for p in tables]) for n in names]
-    extent = np.concatenate([part.extent for part in tables])
+    extent, backward = (
+        np.concatenate([getattr(part, name) for part in tables]) for name in ("extent", "backward")
+    )
     order = np.lexsort((columns[0], columns[2]))
     rows = CallRows(*(column[order] for column in columns))
     numbers = np.unique(rows.rank[rows.rank >= 0])
@@ -107,6 +109,7 @@ def observe_counters(evidence: Evidence, limits: Limits) -> Observed | None:
         system_targets=evidence.files.system_targets or 0,
         heat=heat,
         extent=extent[order],
+        backward=backward[order],
     )
     return _with_stall(observed, evidence)
 
@@ -115,6 +118,7 @@ def observe_counters(evidence: Evidence, limits: Limits) -> Observed | None:
 class _LayerRows:
     rows: CallRows
     extent: Ints
+    backward: Floats
 
 
 def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows | None:
@@ -158,7 +162,7 @@ def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows 
             write.longest,
             columns.array(write.begin),
             columns.array(write.finish),
-            None,
+            write.extent,
         ),
         (
             METADATA,
@@ -181,7 +185,7 @@ def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows 
             None,
         ),
     )
-    parts, extents = [], []
+    parts, extents, backward = [], [], []
     for kind, count, moved, spent, longest, begin, finish, extent in kinds:
         calls = columns.array(count)
         some = known & ((calls > 0) | (spent > 0))
@@ -203,9 +207,13 @@ def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows 
             )
         )
         extents.append(columns.array(extent).astype(np.int64)[some])
+        move = {READ: read, WRITE: write}.get(kind)
+        known_order = move is not None and move.forward is not None
+        ahead = columns.array(move.forward) + columns.array(move.first) if known_order else calls
+        backward.append(np.maximum(0.0, calls - ahead)[some])
     names = CallRows.__slots__
     rows = CallRows(*(np.concatenate([getattr(p, n) for p in parts]) for n in names))
-    return _LayerRows(rows, np.concatenate(extents))
+    return _LayerRows(rows, np.concatenate(extents), np.concatenate(backward))
 
 
 def _sync_seconds(columns: _Columns, writing: Floats, limits: Limits) -> Floats:

@@ -6,6 +6,7 @@ after the last rank has arrived. What a rank does between two meetings outside c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,23 +29,33 @@ MIN_CALLS = 16  # of each rank: fewer overlap with those of others by chance
 INTERVALS, MOMENTS = 64, 256  # of the run, and of each interval: where concurrency is counted
 
 
-def ranks_wait(rows: CallRows, limits: Limits) -> bool:
+def ranks_wait(rows: CallRows, windows: Floats, limits: Limits, *, collective: bool) -> bool:
     """Return whether a rank that is late with one burst is on time again with the next.
 
     Where ranks meet, all start the next burst together, whichever was late; where they do not,
-    what delays one rank's burst delays all its later ones. Bursts are compared by number, so
-    only programs whose ranks do the same number of bursts can be judged.
+    what delays one rank's burst delays all its later ones. Bursts are compared by number: where
+    ranks differ in it, or bursts leave it open, the number of ranks in calls decides.
+
+    Args:
+        rows: calls of all ranks.
+        windows: where each window of a sample begins.
+        limits: the lateness that lasts.
+        collective: whether there are collective calls, in which ranks meet.
     """
     bursts = rank_bursts(rows)
     if bursts is None:
-        return True
+        return collective or not is_independent(rows, windows, limits)
     start, end = (t[:, :MAX_BURSTS] - np.median(t[:, :MAX_BURSTS], axis=0) for t in bursts)
     # A rank that always computes longer is late each time, also where all wait for it: what
     # counts is how much later each burst makes it.
     added = (end - start)[:, :-1]
     kept = np.diff(start, axis=1)
-    total = float((added**2).sum())
-    return total <= 0 or float((added * kept).sum()) / total < limits.lateness_kept
+    total = max(float((added**2).sum()), 1e-12)
+    part = float((added * kept).sum()) / total
+    error = 2 * math.sqrt(float(((kept - part * added) ** 2).mean()) / total)
+    if part + error < limits.lateness_kept:
+        return True
+    return part < limits.lateness_kept and (collective or not is_independent(rows, windows, limits))
 
 
 def is_independent(rows: CallRows, windows: Floats, limits: Limits) -> bool:

@@ -14,6 +14,7 @@ from ioprism.diagnosis.late_ranks import LateRanks
 from ioprism.diagnosis.limits import NEARLY_ALL, Limits
 from ioprism.diagnosis.rows import (
     ALL_RANKS,
+    METADATA,
     READ,
     SYNC,
     UNKNOWN,
@@ -24,9 +25,11 @@ from ioprism.diagnosis.rows import (
     Ints,
     IoPhases,
     own_time,
+    single_calls,
 )
 from ioprism.diagnosis.significance import repeat_test
 from ioprism.diagnosis.targets import ServiceTimes, TargetPieces, service_times, target_pieces
+from ioprism.model.arrays import unite
 
 if TYPE_CHECKING:
     from ioprism.diagnosis.training import Training
@@ -62,6 +65,12 @@ class LibraryCalls:
     def __len__(self) -> int:
         return len(self.start)
 
+    def rows(self) -> CallRows:
+        """Return them as calls without bytes."""
+        nothing = np.zeros(len(self), np.int64)
+        times = self.start, self.end, self.rank
+        return single_calls(*times, self.file, nothing + METADATA, nothing + UNKNOWN, nothing)
+
 
 @dataclass(frozen=True, eq=False)
 class Observed:
@@ -93,7 +102,8 @@ class Observed:
     late: LateRanks | None = None  # ranks that delay the others by computing
     heat: HeatPhases | None = None
     training: Training | None = None  # where the application records its stages
-    extent: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # bytes up to the last read
+    extent: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # up to the last byte
+    backward: Floats = field(default_factory=lambda: np.zeros(0))  # counted requests that go back
 
     @property
     def io_ranks(self) -> int:
@@ -161,6 +171,15 @@ class Observed:
     def by_phase(self, values: Floats, where: Flags) -> Floats:
         """Sum a value of rows by phase."""
         total = np.bincount(self.phase[where], values[where], minlength=len(self.phases))
+        return np.asarray(total, np.float64)
+
+    def seconds_alone(self, where: Flags) -> Floats:
+        """Seconds of each phase in which only these rows are under way."""
+        return self._busy(np.ones(len(self.rows), np.bool_)) - self._busy(~where)
+
+    def _busy(self, where: Flags) -> Floats:
+        begin, end = unite(self.rows.start[where], self.rows.end[where])
+        total = np.bincount(self.phases.find(begin), end - begin, minlength=len(self.phases))
         return np.asarray(total, np.float64)
 
     def by_target(self, values: Floats) -> Floats:

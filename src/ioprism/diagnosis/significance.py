@@ -34,13 +34,16 @@ def rank_test(slow: Floats, peers: Floats) -> float:
     return 0.5 * math.erfc(score / math.sqrt(2))
 
 
-def outlier_test(value: float, peers: Floats, *, min_spread: float) -> float:
-    """Return how likely a value this far above its peers is (median and absolute deviation)."""
+def outlier_test(value: float, peers: Floats, *, min_spread: float, values: int = 1) -> float:
+    """Return how likely a value this far above its peers is (median and absolute deviation).
+
+    The value may be the middle of several `values`.
+    """
     if len(peers) < 2:
         return 1.0
     middle = float(np.median(peers))
     spread = max(min_spread, 1.4826 * float(np.median(np.abs(np.asarray(peers) - middle))))
-    score = (value - middle) / (spread * math.sqrt(1 + 1 / len(peers)))
+    score = (value - middle) / (spread * math.sqrt(1 / values + 1 / len(peers)))
     return _probability_above(score, len(peers) - 1)
 
 

@@ -146,7 +146,9 @@ def _chance(levels: Floats, inside: Flags, limits: Limits) -> float:
     by_order = float((1 + (_largest_run(shuffled) >= most - 1e-12).sum()) / (1 + PERMUTATIONS))
     tried = len(levels) * (len(levels) + 1) / 2
     middle = float(np.median(levels[inside]))
-    by_size = tried * outlier_test(middle, levels[~inside], min_spread=limits.part_spread)
+    by_size = tried * outlier_test(
+        middle, levels[~inside], min_spread=limits.part_spread, values=int(inside.sum())
+    )
     return min(1.0, 2 * min(by_order, by_size))
 
 

@@ -265,7 +265,8 @@ def _metadata(observed: Observed, program: Flags) -> Iterator[Proposal]:
     if not some.any():
         return
     tiny = _tiny(observed) & ~start
-    kept = _needed_metadata(observed, some, tiny, start)
+    even, first = _needed_metadata(observed, some, tiny, start)
+    kept = (even + first) / 2
     beyond = np.bincount(np.maximum(rows.rank[some], 0), (rows.count * (1 - kept))[some])
     if float(beyond.max(initial=0.0)) < MIN_CALLS_BEYOND:
         return
@@ -276,12 +277,18 @@ def _metadata(observed: Observed, program: Flags) -> Iterator[Proposal]:
     culprit: dict[str, object] = {"operation": "open", **_where(observed, gone)}
     culprit |= observed.task(some)
     number = float(rows.count[gone].sum())
+    few = _needed_of_few(observed, tiny)
     weight = (observed.own * (1 - kept))[gone & (rows.file >= 0)]
     yield Proposal(
         "metadata",
         culprit,
         gone | tiny,
-        _without(observed, some | tiny, np.where(tiny, 0.0, kept)),
+        Change(
+            *(
+                getattr(_without(observed, some | tiny, np.where(tiny, few, part)), end)
+                for end, part in (("likely", kept), ("worst", first), ("best", even))
+            )
+        ),
         observed.repeat_probability(gone | tiny),
         contrast(observed, gone, rows.moves_data, "metadata"),
         RECORD,
@@ -300,17 +307,21 @@ def _calls_per_file(observed: Observed, gone: Flags, weight: Floats, counts: Int
     return float(np.average(calls, weights=weight + 1e-12)) if len(calls) else 0.0
 
 
-def _needed_metadata(observed: Observed, some: Flags, tiny: Flags, start: Flags) -> Floats:
-    """The part of each metadata row that the data needs.
+def _needed_metadata(
+    observed: Observed, some: Flags, tiny: Flags, start: Flags
+) -> tuple[Floats, Floats]:
+    """The part of each metadata row that the data needs: if all cost the same, or the first most.
 
     One open for each rank and file that moves data, or as the program asked: of files that it
     opens through MPI-IO, the library opens them again.
     """
     rows = observed.rows
-    files = int(rows.file.max(initial=0)) + 2
-    key = (rows.rank + 1) * files + rows.file + 1
+    files = int(rows.file.max(initial=0)) + 3
+    # Few files hold what is in many tiny ones: as if each rank had one of them.
+    file = np.where(np.isin(rows.file, rows.file[tiny]), files - 1, rows.file + 1)
+    key = (rows.rank + 1) * files + file
     names, place = np.unique(key, return_inverse=True)
-    moving = rows.moves_data & (rows.bytes > 0) & ~tiny & ~start
+    moving = rows.moves_data & (rows.bytes > 0) & ~start
     needed = np.bincount(place[moving], minlength=len(names)) > 0
     asked = {entry.file: entry.ranks for entry in observed.library_files}
     users = np.where(rows.rank == ALL_RANKS, observed.ranks, 1.0)
@@ -319,15 +330,41 @@ def _needed_metadata(observed: Observed, some: Flags, tiny: Flags, start: Flags)
         phased = np.unique(observed.phase[moving] * len(names) + place[moving])
         uses = np.bincount(phased % len(names), minlength=len(names))
         opens = np.bincount(place[some], rows.count[some], minlength=len(names))
-        per_use = _calls_per_use(observed, some)
-        kept = np.minimum(1.0, uses * per_use / np.maximum(opens, 1e-9))
-        return np.where(some, kept[place], 1.0)
+        wanted = uses * _calls_per_use(observed, some)
+        even = np.minimum(1.0, wanted / np.maximum(opens, 1e-9))
+        return np.where(some, even[place], 1.0), _first_calls(observed, some, place, wanted)
     made = np.bincount(place[some], rows.count[some], minlength=len(names))
     wanted = np.where(needed[place], users, 0.0)
     wanted = np.maximum(
         wanted, [asked.get(int(f), 0) if a else 0 for f, a in zip(rows.file, some, strict=True)]
     )
-    return np.where(some, np.minimum(1.0, wanted / np.maximum(made[place], 1e-9)), 1.0)
+    even = np.where(some, np.minimum(1.0, wanted / np.maximum(made[place], 1e-9)), 1.0)
+    return even, even
+
+
+def _first_calls(observed: Observed, some: Flags, key: Ints, wanted: Floats) -> Floats:
+    """1 for so many rows of each key, the first ones of each phase before all others; else 0.
+
+    A file's first open may create it, which costs more than opening it again.
+    """
+    rows = observed.rows
+    call = np.flatnonzero(some)
+    call = call[np.lexsort((rows.start[call], observed.phase[call], key[call]))]
+    names, phases = key[call], observed.phase[call]
+    turn = np.arange(len(call)) - _begins((np.diff(names) != 0) | (np.diff(phases) != 0))
+    call = call[np.lexsort((phases, turn, names))]
+    names, made = key[call], rows.count[call]
+    before = np.cumsum(made) - made
+    before -= before[_begins(np.diff(names) != 0)] if len(call) else before
+    kept = np.ones(len(rows))
+    kept[call] = np.clip((wanted[names] - before) / np.maximum(made, 1e-9), 0.0, 1.0)
+    return kept
+
+
+def _begins(breaks: Flags) -> Ints:
+    """For each row, where its run begins; `breaks` are between rows."""
+    number = np.arange(len(breaks) + 1)
+    return np.maximum.accumulate(np.where(np.concatenate(([True], breaks)), number, 0))
 
 
 def _calls_per_use(observed: Observed, some: Flags) -> float:
@@ -356,9 +393,17 @@ def _where(observed: Observed, some: Flags) -> dict[str, object]:
 def _tiny(observed: Observed) -> Flags:
     """Rows on files that hold next to nothing, where there are many of them for each rank."""
     rows, limits = observed.rows, observed.limits
-    known = rows.moves_data & (rows.file >= 0) & (rows.rank >= 0)
+    known = (rows.moves_data | (rows.kind == SYNC)) & (rows.file >= 0) & (rows.rank >= 0)
     size = np.bincount(rows.file[known], rows.bytes[known], minlength=1)
     files = np.flatnonzero((size > 0) & (size < limits.tiny_file))
     if len(files) < limits.many_files * observed.ranks:
         return np.zeros(len(rows), np.bool_)
     return known & np.isin(rows.file, files)
+
+
+def _needed_of_few(observed: Observed, tiny: Flags) -> Floats:
+    """The part of each row that remains where few files hold all: a sync per rank and phase."""
+    syncs = tiny & (observed.rows.kind == SYNC)
+    made = observed.by_rank(observed.rows.count, syncs)
+    each = made[observed.phase, np.maximum(observed.rows.rank, 0)]
+    return np.where(syncs, 1 / np.maximum(each, 1.0), 0.0)

@@ -12,7 +12,16 @@ import numpy as np
 from ioprism.diagnosis.limits import MINOR
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import ALL_RANKS, READ, WRITE, Flags, Floats, departures, first_of_each
+from ioprism.diagnosis.rows import (
+    ALL_RANKS,
+    METADATA,
+    READ,
+    WRITE,
+    Flags,
+    Floats,
+    departures,
+    first_of_each,
+)
 from ioprism.diagnosis.significance import memory_seconds
 from ioprism.model.verdict import Decision
 
@@ -81,7 +90,7 @@ def _read_again(observed: Observed) -> Iterator[Proposal]:
     worst = (
         likely
         if observed.per_call
-        else Scenario(observed.own * (1 - again * _warm_share(observed, some)))
+        else Scenario(observed.own * (1 - _surely_again(observed, some, again)))
     )
     yield Proposal(
         "redundant-reads",
@@ -129,10 +138,17 @@ def _repeated_share(observed: Observed, reads: Flags) -> Floats:
     return part
 
 
-def _warm_share(observed: Observed, some: Flags) -> float:
-    """The part of repeated reads that certainly costs as much as the first: 0 on local storage."""
-    file = observed.main_file(some)
-    return 0.0 if observed.files.is_local(file) else 0.6
+def _surely_again(observed: Observed, some: Flags, again: Floats) -> Floats:
+    """The part of each record's time that is certainly spent on reading again.
+
+    The first reads take at most as long as if each were the longest one. On local storage, which
+    has a page cache, nothing else is sure.
+    """
+    rows = observed.rows
+    first = rows.count * (1 - again) * rows.longest
+    rest = np.where(rows.longest > 0, 1 - first / np.maximum(rows.total, 1e-12), 0.0)
+    warm = 0.0 if observed.files.is_local(observed.main_file(some)) else 0.6
+    return np.maximum(warm * again, np.clip(rest, 0.0, again))
 
 
 def _read_by_many(observed: Observed) -> Iterator[Proposal]:
@@ -212,35 +228,75 @@ def _delivered_again(observed: Observed, mine: Flags) -> float:
 
 def _written_twice(observed: Observed) -> Iterator[Proposal]:
     """Bytes are written and then written again in the same phase: fill values, or double work."""
-    if not observed.per_call:
-        return
     rows = observed.rows
-    writes = (rows.kind == WRITE) & (rows.bytes > 0) & (rows.file >= 0) & (rows.offset >= 0)
+    writes = (rows.kind == WRITE) & (rows.bytes > 0) & (rows.file >= 0)
     count = len(observed.users)
     reads = (rows.kind == READ) & (rows.file >= 0)
     read = np.bincount(rows.file[reads], rows.bytes[reads], minlength=count)
     written = np.bincount(rows.file[writes], rows.bytes[writes], minlength=count)
     # What is read back between two writes was not written in vain.
     writes &= (read < MINOR * written)[np.maximum(rows.file, 0)]
-    vain = np.zeros(len(rows), np.bool_)
+    vain = (
+        _overwritten_calls(observed, writes)
+        if observed.per_call
+        else _overwritten_share(observed, writes)
+    )
+    some = vain > 0
+    lost = float((rows.bytes * vain).sum())
+    if lost <= 0 or lost < MIN_REPEATED * (float(rows.bytes[writes].sum()) - lost):
+        return
+    mine = some & (rows.file == observed.main_file(some))
+    chain = observed.own * (1 - vain)
+    likely = worst = Scenario(chain)
+    if observed.per_call and observed.synchronised:
+        # Ranks that do not write twice wait for those that do.
+        after = np.minimum(
+            observed.busiest_rank(chain) + observed.waiting_after(chain),
+            observed.stall - observed.seconds_alone(some),
+        )
+        likely = worst = Scenario(np.zeros(len(rows)), floor=after, waiting=np.zeros(len(after)))
+    elif not observed.per_call:  # the first of two writes may be the cheaper one
+        worst = Scenario(observed.own * (1 - vain / 2))
+    yield Proposal(
+        "redundant-writes",
+        observed.file_culprit(some),
+        some,
+        Change(likely, worst, likely),
+        observed.repeat_probability(some),
+        contrast(observed, some, writes & ~some, "redundant-writes"),
+        CALLS,
+        {"bytes": lost, "requests": round(float((rows.count * vain)[mine].sum()))},
+    )
+
+
+def _overwritten_share(observed: Observed, writes: Flags) -> Floats:
+    """The part of each record's bytes that the same open file received before.
+
+    A file that is opened again may be written again on purpose, in another step.
+    """
+    rows = observed.rows
+    count = len(observed.users)
+    opens = rows.kind == METADATA
+    users = np.maximum(1.0, np.bincount(rows.file[writes], minlength=count))
+    users[rows.file[writes & (rows.rank == ALL_RANKS)]] = observed.ranks
+    opened = np.bincount(np.maximum(rows.file, 0)[opens], rows.count[opens], minlength=count)
+    once = (opened <= users + 1)[np.maximum(rows.file, 0)]  # one rank creates the file for all
+    known = writes & once & (observed.extent > 0) & (rows.bytes > observed.extent)
+    part = np.zeros(len(rows))
+    part[known] = 1 - observed.extent[known] / rows.bytes[known]
+    return part
+
+
+def _overwritten_calls(observed: Observed, writes: Flags) -> Floats:
+    """1 for writes whose bytes are written again in the same phase; else 0."""
+    rows = observed.rows
+    vain = np.zeros(len(rows))
+    writes = writes & (rows.offset >= 0)
     for file in np.unique(rows.file[writes]):
         mine = np.flatnonzero(writes & (rows.file == file))
         if len(mine) <= MAX_WRITES:
-            vain[_overwritten(observed, mine)] = True
-    if not vain.any() or rows.bytes[vain].sum() < MIN_REPEATED * rows.bytes[writes & ~vain].sum():
-        return
-    some = vain & (rows.file == observed.main_file(vain))
-    scenario = Scenario(np.where(vain, 0.0, observed.own))
-    yield Proposal(
-        "redundant-writes",
-        observed.file_culprit(vain),
-        vain,
-        Change(scenario, scenario, scenario),
-        observed.repeat_probability(vain),
-        contrast(observed, vain, writes & ~vain, "redundant-writes"),
-        None,
-        {"bytes": float(rows.bytes[vain].sum()), "requests": int(some.sum())},
-    )
+            vain[_overwritten(observed, mine)] = 1.0
+    return vain
 
 
 def _overwritten(observed: Observed, mine: np.ndarray) -> np.ndarray:

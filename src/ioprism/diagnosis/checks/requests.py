@@ -13,13 +13,24 @@ import numpy as np
 from ioprism.diagnosis.limits import NEARLY_ALL
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import READ, WRITE, Flags, Floats, Ints, departures, medians_by
+from ioprism.diagnosis.rows import (
+    METADATA,
+    READ,
+    WRITE,
+    Flags,
+    Floats,
+    Ints,
+    departures,
+    medians_by,
+)
 from ioprism.diagnosis.significance import (
+    LONG,
     memory_seconds,
     rank_test,
     steady_seconds,
     typical_seconds,
 )
+from ioprism.model.arrays import Cover
 from ioprism.model.verdict import Decision
 
 MIN_GROUP = 3  # requests in a group that is compared
@@ -27,6 +38,7 @@ MIN_OF_SIZE = 8  # requests of a size, for the fit of cost over size
 SIZES_APART = 1.5  # factor between sizes that separates fixed cost and rate
 LOCK_RATIO = 1.3  # service of requests in blocks of other ranks over that of the others
 ORDER_RATIO = 0.8  # cost of requests in order over that of requests out of order
+NOT_WAITING = 0.005  # of the requests: the first ones of each phase find idle servers
 FIT_ERROR = 0.08  # of the fixed share, beside the spread of the requests
 RECORD = Decision(
     "record every call: the median request shows whether small requests were absorbed by a cache",
@@ -126,21 +138,25 @@ def _without_hand_over(
     """
     rows = observed.rows
     served = departures(rows, np.where(some, rows.file, -2 - np.arange(len(rows))))
-    # Only requests that wait for each other show what one of them takes.
-    queued = some & (served < NEARLY_ALL * rows.seconds)
+    # Only requests of one size that wait for each other show what one of them takes.
+    queued = (
+        some & (served < NEARLY_ALL * rows.seconds) & _main_class(observed, some & (conflicts > 0))
+    )
     groups = [queued & (conflicts == n) for n in (0, 1, 2)]
     known = [group for group in groups if group.sum() >= MIN_GROUP]
     if len(known) < 2:
         return None, 1.0
     low, high = known[0], known[-1]
-    quick, slow = (float(np.mean(served[x])) for x in (low, high))
+    # Medians: a run that is interrupted now and then has long requests of every kind.
+    quick, slow = (float(np.median(served[x])) for x in (low, high))
     test = rank_test(served[high], served[low])
     if test > observed.limits.significance or slow < LOCK_RATIO * quick:
         return None, 1.0
     if not groups[0].sum() >= MIN_GROUP:  # extrapolate to requests without a conflict
         quick = max(0.25 * quick, 2 * quick - slow)
-    total = float(served[some].sum())
-    kept = min(1.0, quick * float(some.sum()) / max(total, 1e-12))
+    usual = np.array([float(np.median(served[group])) for group in known])
+    weight = np.array([float(group.sum()) for group in known])
+    kept = min(1.0, quick / max(float(np.average(usual, weights=weight)), 1e-12))
 
     def scenario(factor: float) -> Scenario:
         return Scenario(np.where(some, observed.own * min(1.0, factor), observed.own))
@@ -276,6 +292,9 @@ def _out_of_order(observed: Observed, some: Flags, order: Flags) -> Proposal | N
     test = rank_test(served[jumps][:2000], served[inner])
     if test > 0.05 or ratio > ORDER_RATIO:
         return None
+    # Without a layout, requests in order still wait behind the seeks of other ranks.
+    alone = quick if len(observed.pieces.targets) else _without_seeks(served[jumps], slow - quick)
+    likely = ratio * min(1.0, alone / max(quick, 1e-12))
 
     def scenario(part: float) -> Scenario:
         chain = np.where(some, np.minimum(service.uncontended * part, observed.own), observed.own)
@@ -285,12 +304,28 @@ def _out_of_order(observed: Observed, some: Flags, order: Flags) -> Proposal | N
         "random-access",
         {**observed.file_culprit(some), "access": "random"},
         some,
-        Change(scenario(ratio), scenario((1 + ratio) / 2), scenario(ratio), service_doubt=False),
+        Change(
+            scenario(likely),
+            scenario(max(ratio, (1 + likely) / 2)),
+            scenario(likely),
+            service_doubt=False,
+        ),
         min(test, 0.01),
         contrast(observed, jumps, inner, "random-access"),
         RECORD,
         {"bytes_per_request": float(np.median(rows.bytes[some]))},
     )
+
+
+def _without_seeks(seconds: Floats, seek: float) -> float:
+    """Seconds of a request once no request seeks, where those of other ranks go first.
+
+    As many requests wait for one server as lie between the usual request and one that did not
+    wait; each of them is shorter by a seek.
+    """
+    usual, first = float(np.median(seconds)), float(np.quantile(seconds, NOT_WAITING))
+    queue = 1 + (usual - first) / max(seek, 1e-12)
+    return max(usual - queue * seek, first - seek, 0.0)
 
 
 def _main_class(observed: Observed, some: Flags) -> Flags:
@@ -321,6 +356,7 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     share, low, high = _fixed_share(observed, some, size)
     if cached:  # larger requests copy the same bytes: only the system calls go
         share = low = high = max(0.0, 1 - size / observed.limits.memory_rate / max(typical, 1e-12))
+    waits = _waits_behind(observed, some) if observed.per_call else np.zeros(len(rows))
     kept = size / limits.block  # in requests of one block, this part of the fixed costs remains
     service = observed.service
 
@@ -329,7 +365,8 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
         mine = _share_of_library(observed, some) if library_goes else 0.0
         library = observed.library * (1 - gone * mine)
         if not observed.per_call or not len(observed.pieces.targets):
-            return Scenario(observed.own - sure * gone, library=library)
+            behind = waits * gone if library_goes else 0.0
+            return Scenario(observed.own - sure * gone - behind, library=library)
         usual = np.minimum(sure, service.uncontended)
         chain = np.where(some, observed.own - sure + usual * (1 - gone), observed.own)
         return Scenario(
@@ -353,13 +390,14 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     if "application" not in culprit and len(makers := observed.few_ranks(some)):
         culprit["ranks"] = observed.numbers(makers)
         named = some & np.isin(rows.rank, makers)
+    code = "random-access" if _goes_back(observed, some) else "small-requests"
     return Proposal(
-        "small-requests",
-        culprit,
+        code,
+        culprit | ({"access": "random"} if code == "random-access" else {}),
         some,
         change,
         observed.repeat_probability(some),
-        contrast(observed, some, large, "small-requests"),
+        contrast(observed, some, large, code),
         TRY_SIZE if observed.per_call else RECORD,
         {
             "requests": round(float(rows.count[named].sum())),
@@ -367,6 +405,38 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
             "direction": DIRECTION[kind],
         },
     )
+
+
+def _waits_behind(observed: Observed, some: Flags) -> Floats:
+    """Seconds that far longer metadata calls than usual last while these requests are under way.
+
+    Opens and closes of one rank wait for the server that other ranks' requests keep busy.
+    """
+    rows = observed.rows
+    meta = rows.kind == METADATA
+    if not meta.any():
+        return np.zeros(len(rows))
+    usual = float(np.median(observed.own[meta]))
+    busy = Cover(rows.start[some], rows.end[some])
+    waited = np.minimum(observed.own - usual, busy.within(rows.start, rows.end))
+    return np.where(meta & (observed.own > LONG * usual), waited, 0.0)
+
+
+def _goes_back(observed: Observed, some: Flags) -> bool:
+    """Whether requests come in random order, of which every second one goes back.
+
+    They cannot be joined to larger ones unless their order changes.
+    """
+    rows = observed.rows
+    if observed.per_call:
+        call = np.flatnonzero(some)
+        call = call[np.lexsort((rows.start[call], rows.rank[call], rows.file[call]))]
+        same = (np.diff(rows.file[call]) == 0) & (np.diff(rows.rank[call]) == 0)
+        ends = rows.offset[call] + rows.bytes[call]
+        back = float((same & (rows.offset[call][1:] < ends[:-1])).sum())
+    else:
+        back = float(observed.backward[some].sum())
+    return 2 * back > observed.limits.disordered * float(rows.count[some].sum())
 
 
 def _share_of_library(observed: Observed, some: Flags) -> Floats:

@@ -128,8 +128,9 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
     usual = np.nanmedian(cost, axis=1)
     work = observed.even_target(np.where(some, observed.service.occupied, 0.0))
     mine = some & np.isin(rows.rank, heavy)
+    spent = mine | ((rows.kind == SYNC) & np.isin(rows.rank, heavy))
     steady = float(steady_seconds(observed, mine).sum()) / max(
-        float(observed.own[mine].sum()), 1e-12
+        float(observed.own[spent].sum()), 1e-12
     )
     # Where the heavy ranks wait for storage rather than for their own requests, all of it stays.
     slower = 1.15 if observed.per_call else 1.5

@@ -111,10 +111,11 @@ function monthTicks(low: number, high: number, most: number): Ticks {
 export const moment = (seconds: number): string => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
 
 // ---- Any axis ----
-export type ScaleKind = Amount | "seconds" | "number" | "share" | "calendar";
+export type ScaleKind = Amount | "seconds" | "number" | "share" | "calendar" | "names";
 
-export function scaleTicks(scale: { low: number; high: number; kind: ScaleKind; log?: boolean }, most: number): Tick[] {
+export function scaleTicks(scale: { low: number; high: number; kind: ScaleKind; log?: boolean; names?: string[] }, most: number): Tick[] {
   const { low, high, kind, log } = scale;
+  if (kind === "names") return (scale.names ?? []).map((text, n) => ({ value: n + 0.5, text })); // each in the middle of its unit
   if (kind === "calendar") return calendarTicks(low, high, most).ticks;
   const name = kind === "seconds" ? duration : kind === "share" ? share : kind === "number" ? plain : NAME[kind];
   if (log) return logTicks(low, high, kind === "bytes" || kind === "rate" ? 2 : 10, most).map((value) => ({ value, text: name(value) }));

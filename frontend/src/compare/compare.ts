@@ -120,8 +120,8 @@ class ComparePage {
   private legend(): void {
     const items = [swatch("seconds saved", SAVED), swatch("seconds lost", LOST)], listed = new Set<string>();
     for (const side of SIDES) {
-      const { paint } = this.runs[side], present = new Set(paint!.category);
-      paint!.names.forEach((name, n) => { if (present.has(n) && !listed.has(name)) { listed.add(name); items.push(swatch(name, css(paint!.colours[n]))); } });
+      const { paint } = this.runs[side];
+      paint!.names.forEach((name, n) => { if (paint!.present.has(n) && !listed.has(name)) { listed.add(name); items.push(swatch(name, css(paint!.colours[n]))); } });
     }
     byId("legend").replaceChildren(...items);
   }

@@ -20,8 +20,7 @@ from ioprism.phase_detection.find import Phases
 from ioprism.report_steps import Document
 from ioprism.reports.highlight import cause_concern, concern
 from ioprism.reports.sheets import sheets
-from ioprism.reports.to_html.page import asset
-from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_html.period import curve, spectrum
 from ioprism.reports.wording import first_advice, job_facts
 from ioprism.text import printable
@@ -31,8 +30,6 @@ from ioprism.views.picture.timeline import Timeline
 
 MOST_NAMES = 50_000
 MOST_PHASES = 2000  # of a layer; of more, the longest are drawn
-STYLES = ("workbench.css",)
-SCRIPTS = ("workbench.js",)
 
 
 def page(document: Document, *, only: str | None = None) -> str:
@@ -42,39 +39,39 @@ def page(document: Document, *, only: str | None = None) -> str:
 
 def framed(content: Mapping[str, Any], *, connect: bool = False) -> str:
     """Return the page that draws this content; `connect` lets it ask its own server."""
-    return frame(
-        title="The I/O of a job",
-        body=asset("workbench.html"),
-        styles=STYLES,
-        scripts=SCRIPTS,
-        data=content,
-        connect=connect,
-    )
+    return shell_page("workbench", title="The I/O of a job", data=content, connect=connect)
 
 
 def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
     """Return what the page shows; with `explore`, marks are asked for instead of embedded."""
-    trace, shown = document.trace, document.timeline
     return {
-        "source": [printable(path.name) for path in trace.paths],
+        **picture(document, explore=explore),
         "warnings": [printable(text) for text in document.warnings],
         "verdict": {"line": document.verdict.line, "first": first_advice(document.verdict)},
         "facts": [list(fact) for fact in job_facts(document)],
+        "diagnosis": _diagnosis(document),
+        "findings": _findings(document),
+        "rhythm": _periodicity(document.periodicity),
+        "tables": [sheet.to_dict() for sheet in sheets(document)],
+    }
+
+
+def picture(document: Document, *, explore: bool = False) -> dict[str, Any]:
+    """Return what tracks of a job are drawn from."""
+    trace, shown = document.trace, document.timeline
+    return {
+        "source": [printable(path.name) for path in trace.paths],
         "ranks": rank_count(trace, shown),
         "layers": list(LAYERS),
         "titles": TITLES,
         "heights": HEIGHT,
         "hosts": hosts(trace),
         "threads": threads(trace),
-        "diagnosis": _diagnosis(document),
         "sizes": _sizes(document),
         "operations": list(OPERATIONS),
         "files": file_names(trace, shown),
         "stripes": stripes(trace, shown),
-        "findings": _findings(document),
         "phases": _phases(document.phases),
-        "rhythm": _periodicity(document.periodicity),
-        "tables": [sheet.to_dict() for sheet in sheets(document)],
         "timeline": about(shown) if explore else embedded(shown),
         "time": [min(0.0, shown.start), max(shown.end, trace.job.runtime or 0.0)],
         "explore": explore,

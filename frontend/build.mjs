@@ -19,5 +19,8 @@ if (process.argv.includes("--test")) {
   process.exit(spawnSync(process.execPath, ["--test", ...made], { stdio: "inherit" }).status ?? 1);
 }
 const place = option("--out", here("../src/ioprism/reports/to_html/assets"));
-await build({ ...common, entryPoints: [here("src/workbench/workbench.ts")], outfile: `${place}/workbench.js`, format: "iife" });
-await build({ ...common, entryPoints: [here("src/workbench/workbench.css")], outfile: `${place}/workbench.css` });
+// A page is a folder beside shared/ with an entry and a style sheet of its name.
+for (const name of readdirSync(here("src")).filter((one) => one !== "shared")) {
+  await build({ ...common, entryPoints: [here(`src/${name}/${name}.ts`)], outfile: `${place}/${name}.js`, format: "iife" });
+  await build({ ...common, entryPoints: [here(`src/${name}/${name}.css`)], outfile: `${place}/${name}.css` });
+}

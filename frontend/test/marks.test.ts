@@ -6,7 +6,8 @@ import { lanesOf } from "../src/workbench/lanes.ts";
 import { summarise, union, without } from "../src/workbench/summary.ts";
 import { around, callKey, findCall } from "../src/workbench/calls.ts";
 import { proofOf } from "../src/workbench/proof.ts";
-import { buildRows, RowLayout } from "../src/workbench/rows.ts";
+import { RowLayout } from "../src/shared/tracks.ts";
+import { buildRows } from "../src/workbench/rows.ts";
 import { STANDARD } from "../src/workbench/state.ts";
 import type { Cause, PageData } from "../src/workbench/types.ts";
 

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 FRONTEND = ROOT / "frontend"
 ASSETS = ROOT / "src" / "ioprism" / "reports" / "to_html" / "assets"
-BUILT = ("workbench.js", "workbench.css")
+PAGES = [one.name for one in (FRONTEND / "src").iterdir() if one.name != "shared"]
 
 
 def run(*command: str) -> str:
@@ -29,7 +29,9 @@ def run(*command: str) -> str:
 def test_building_again_gives_the_committed_files(tmp_path: Path) -> None:
     run("build.mjs", "--out", str(tmp_path))
 
-    for name in BUILT:
+    built = sorted(one.name for one in tmp_path.iterdir())
+    assert built == sorted(f"{page}.{end}" for page in PAGES for end in ("css", "js"))
+    for name in built:
         made, kept = ((place / name).read_bytes() for place in (tmp_path, ASSETS))
         assert made == kept, f"{name} is not what frontend/ gives; run `make frontend`"
 

@@ -1,16 +1,18 @@
 // The time axis that all charts of a page share: what is seen, how it moves, how it is drawn.
-import { timeTicks } from "./ticks.ts";
+import { calendarTicks, timeTicks } from "./ticks.ts";
 import { colour, FONT } from "./colours.ts";
 import type { Pen } from "./pen.ts";
 
 export const SHORTEST = 2e-9; // seconds in view: two nanoseconds, the finest that traces record
+const SHORTEST_DATED = 1; // seconds since 1970 have no nanoseconds as a number
 
 export class TimeAxis {
   low: number;
   high: number;
   private readonly listeners = new Set<() => void>();
 
-  constructor(readonly first: number, readonly last: number) {
+  // `calendar`: times are seconds since 1970, named by their date.
+  constructor(readonly first: number, readonly last: number, readonly calendar = false) {
     this.low = first;
     this.high = last;
   }
@@ -21,7 +23,7 @@ export class TimeAxis {
 
   show(low: number, high: number): void {
     if (!(Number.isFinite(low) && Number.isFinite(high))) return;
-    const whole = this.last - this.first, span = Math.min(whole, Math.max(SHORTEST, high - low));
+    const whole = this.last - this.first, span = Math.min(whole, Math.max(this.calendar ? SHORTEST_DATED : SHORTEST, high - low));
     const from = Math.max(this.first, Math.min(this.last - span, high - low < span ? (low + high - span) / 2 : low));
     const to = span === high - low && from === low ? high : from + span;
     if (from === this.low && to === this.high) return;
@@ -38,8 +40,8 @@ export class TimeAxis {
 }
 
 // Draws ticks and their names along the top of a chart; vertical lines reach down by `lines`.
-export function drawTimeAxis(pen: Pen, axis: { low: number; high: number }, left: number, width: number, top: number, lines: number): void {
-  const { ticks, base } = timeTicks(axis.low, axis.high, Math.max(2, Math.floor(width / 110)));
+export function drawTimeAxis(pen: Pen, axis: { low: number; high: number; calendar?: boolean }, left: number, width: number, top: number, lines: number): void {
+  const { ticks, base } = (axis.calendar ? calendarTicks : timeTicks)(axis.low, axis.high, Math.max(2, Math.floor(width / 110)));
   pen.font = FONT;
   pen.textAlign = "center";
   let free = left - 4;

@@ -9,6 +9,7 @@ export interface Pen {
   beginPath(): void;
   moveTo(x: number, y: number): void;
   lineTo(x: number, y: number): void;
+  setLineDash(lengths: number[]): void;
   stroke(): void;
   fillRect(x: number, y: number, w: number, h: number): void;
   strokeRect(x: number, y: number, w: number, h: number): void;
@@ -38,13 +39,15 @@ export class SvgPen implements Pen {
   textAlign: CanvasTextAlign = "left";
   imageSmoothingEnabled = false;
   private path = "";
+  private dashes = "";
   private clips = 0;
   readonly out: string[] = [];
 
   beginPath(): void { this.path = ""; }
   moveTo(x: number, y: number): void { this.path += `M${short(x)} ${short(y)}`; }
   lineTo(x: number, y: number): void { this.path += `L${short(x)} ${short(y)}`; }
-  stroke(): void { this.out.push(`<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}"/>`); }
+  setLineDash(lengths: number[]): void { this.dashes = lengths.length ? ` stroke-dasharray="${lengths.join(" ")}"` : ""; }
+  stroke(): void { this.out.push(`<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}"${this.dashes}/>`); }
   fillRect(x: number, y: number, w: number, h: number): void { this.out.push(`<rect x="${short(x)}" y="${short(y)}" width="${short(w)}" height="${short(h)}" fill="${this.fillStyle}"/>`); }
   strokeRect(x: number, y: number, w: number, h: number): void { this.out.push(`<rect x="${short(x)}" y="${short(y)}" width="${short(w)}" height="${short(h)}" fill="none" stroke="${this.strokeStyle}"/>`); }
   measureText(text: string): { width: number } { return { width: 6.4 * text.length }; }

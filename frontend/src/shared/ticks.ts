@@ -1,6 +1,6 @@
 // Where an axis has ticks and what they are called: time, bytes, counts, linear or logarithmic.
 import { ticks as linearTicks } from "d3-array";
-import { bytes, count, duration, rate } from "./units.ts";
+import { bytes, count, duration, plain, rate, share } from "./units.ts";
 
 export interface Tick { value: number; text: string }
 export interface Ticks { ticks: Tick[]; base: string | null; step: number } // `base`: what relative ticks count from
@@ -84,3 +84,41 @@ function logTicks(low: number, high: number, base: number, most: number): number
 }
 
 export { duration };
+
+// ---- Calendar time: seconds since 1970, named in UTC ----
+const MINUTE = 60, HOUR = 3600, DAY = 86400;
+const CALENDAR_STEPS = [1, 5, 15, 30, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY];
+const MONTH_STEPS = [1, 3, 6, 12, 24, 60, 120];
+
+export function calendarTicks(low: number, high: number, most: number): Ticks {
+  const step = CALENDAR_STEPS.find((one) => (high - low) / one <= most), ticks: Tick[] = [];
+  if (step === undefined) return monthTicks(low, high, most);
+  for (let value = Math.ceil(low / step) * step; value <= high && ticks.length <= 2 * most; value += step) ticks.push({ value, text: step < DAY && value % DAY ? moment(value).slice(11, step < MINUTE ? 19 : 16) : moment(value).slice(0, 10) });
+  return { ticks, base: step < DAY && !ticks.some(({ value }) => value % DAY === 0) ? moment(low).slice(0, 10) : null, step };
+}
+
+function monthTicks(low: number, high: number, most: number): Ticks {
+  const months = (high - low) / (30.44 * DAY), step = MONTH_STEPS.find((one) => months / one <= most) ?? 120, first = new Date(low * 1000), ticks: Tick[] = [];
+  for (let number = Math.ceil((first.getUTCFullYear() * 12 + first.getUTCMonth()) / step) * step; ticks.length <= 2 * most; number += step) {
+    const value = Date.UTC(Math.floor(number / 12), number % 12) / 1000;
+    if (value > high) break;
+    if (value >= low) ticks.push({ value, text: moment(value).slice(0, 7) });
+  }
+  return { ticks, base: null, step: step * 30.44 * DAY };
+}
+
+// "2024-03-01 12:30:00", in UTC.
+export const moment = (seconds: number): string => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
+
+// ---- Any axis ----
+export type ScaleKind = Amount | "seconds" | "number" | "share" | "calendar";
+
+export function scaleTicks(scale: { low: number; high: number; kind: ScaleKind; log?: boolean }, most: number): Tick[] {
+  const { low, high, kind, log } = scale;
+  if (kind === "calendar") return calendarTicks(low, high, most).ticks;
+  const name = kind === "seconds" ? duration : kind === "share" ? share : kind === "number" ? plain : NAME[kind];
+  if (log) return logTicks(low, high, kind === "bytes" || kind === "rate" ? 2 : 10, most).map((value) => ({ value, text: name(value) }));
+  if (kind === "seconds") return timeTicks(low, high, most).ticks;
+  if (kind === "bytes" || kind === "rate") return [...(low <= 0 ? [{ value: 0, text: "0" }] : []), ...amountTicks(high, kind, most).filter(({ value }) => value >= low)];
+  return linearTicks(low, high, most).filter((value) => kind !== "count" || Number.isInteger(value)).map((value) => ({ value, text: name(value) }));
+}

@@ -1,19 +1,19 @@
 // Charts that are tracks: phases, bandwidth, calls in flight, storage targets, offsets in a file.
-import { colour, css, FONT, inkOn, rgb } from "../shared/colours.ts";
-import { amountTicks, type Amount } from "../shared/ticks.ts";
+import { colour, FONT, rgb } from "../shared/colours.ts";
+import { acrossOf, drawImage, drawNote, drawSpan, drawSteps, drawUpward, heatImage, largest, type Box, type Series, type TickName } from "../shared/curves.ts";
+import { amountTicks } from "../shared/ticks.ts";
 import type { Pen } from "../shared/pen.ts";
 import type { Facts } from "../shared/tooltip.ts";
 import { bytes, clock, count, duration, rate } from "../shared/units.ts";
 import { eachStretch, endOf, extentOf, hasPlace, timeOf } from "./marks.ts";
 import type { Job, PhaseOf } from "./model.ts";
-import type { Box } from "./lanes.ts";
-import { heatImage, largest, movedBytes, spread, type Counted } from "./raster.ts";
+import { movedBytes, spread, type Counted } from "./raster.ts";
 import type { Chart } from "./rows.ts";
 import { shortName } from "./paint.ts";
 
 const COLUMNS = 700; // of a curve: more than a screen needs
 export const PHASE_TONES: Record<string, string> = { read: "--c1", write: "--c2", metadata: "--c3" };
-interface Curves { key: string; low: number; high: number; series: { name: string; tone: string; values: Float64Array }[]; most: number }
+interface Curves { key: string; low: number; high: number; series: Series[]; most: number }
 const kept = new Map<string, Curves>();
 export const forgetCurves = (): void => kept.clear();
 
@@ -62,7 +62,6 @@ function curvesOf(job: Job, id: string, low: number, high: number, hurry: boolea
   return made;
 }
 
-export interface TickName { text: string; y: number }
 export interface ChartContext { job: Job; log: boolean; file: number; hurry: boolean; height: number; names: TickName[] }
 
 export function drawChart(pen: Pen, id: string, box: Box, context: ChartContext): void {
@@ -74,51 +73,8 @@ export function drawChart(pen: Pen, id: string, box: Box, context: ChartContext)
 }
 
 function drawCurves(pen: Pen, id: string, box: Box, { job, log, hurry, height, names }: ChartContext): void {
-  const curves = curvesOf(job, id, box.low, box.high, hurry), bottom = box.top + height - 2, tall = height - 14, kind: Amount = id === "bandwidth" ? "rate" : "count";
-  const logarithmic = log && id === "bandwidth", floor = curves.most / 2 ** 20;
-  const up = (value: number): number => value <= 0 ? bottom : logarithmic ? bottom - tall * Math.max(0, Math.log(value / floor) / Math.log(curves.most / floor)) : bottom - tall * value / curves.most;
-  if (!(curves.most > 0)) { note(pen, box, "nothing in view", height); return; }
-  upward(pen, box, amountTicks(curves.most, kind, Math.max(1, Math.floor(tall / 20)), logarithmic, floor), up, names);
-  for (const { values, tone } of curves.series) {
-    const [r, g, b] = rgb(tone), step = (curves.high - curves.low) / COLUMNS;
-    const x = (n: number): number => box.left + (curves.low + n * step - box.low) / (box.high - box.low) * box.width;
-    pen.fillStyle = `rgb(${r} ${g} ${b} / .25)`;
-    pen.strokeStyle = css([r, g, b]);
-    pen.lineWidth = 1.2;
-    pen.beginPath();
-    for (let n = 0; n < COLUMNS; n += 1) {
-      const from = x(n), to = x(n + 1), y = up(values[n]);
-      if (to < box.left || from > box.left + box.width) continue;
-      if (values[n] > 0) pen.fillRect(from, y, to - from, bottom - y);
-      if (n === 0) pen.moveTo(from, y); else pen.lineTo(from, y);
-      pen.lineTo(to, y);
-    }
-    pen.stroke();
-  }
-}
-
-function upward(pen: Pen, box: Box, ticks: { value: number; text: string }[], up: (value: number) => number, names: TickName[]): void {
-  for (const { value, text } of ticks) {
-    const y = Math.round(up(value));
-    pen.fillStyle = colour("--line");
-    pen.fillRect(box.left, y, box.width, 1);
-    names.push({ text, y: box.left < 120 ? Math.max(y, box.top + 24) : y }); // narrow: below the chart's own name
-  }
-}
-
-// Names of upward ticks stand left of the charts, where no data is.
-export function paintTickNames(pen: Pen, names: TickName[], left: number): void {
-  pen.font = FONT;
-  pen.textAlign = "right";
-  pen.fillStyle = colour("--dim");
-  for (const { text, y } of names) pen.fillText(text, left - 5, y + 4);
-}
-
-function note(pen: Pen, box: Box, text: string, height: number): void {
-  pen.font = FONT;
-  pen.textAlign = "left";
-  pen.fillStyle = colour("--dim");
-  pen.fillText(text, box.left + 6, box.top + height / 2 + 4);
+  const { low, high, series, most } = curvesOf(job, id, box.low, box.high, hurry);
+  drawSteps(pen, box, height, { start: low, step: (high - low) / COLUMNS, series, most }, id === "bandwidth" ? "rate" : "count", names, log && id === "bandwidth");
 }
 
 // Steps of the program are not phases of its I/O.
@@ -129,15 +85,7 @@ function drawPhases(pen: Pen, box: Box, { job }: ChartContext): void {
   pen.textAlign = "left";
   phaseLayers(job).forEach((layer, n) => {
     const top = box.top + 3 + 14 * n;
-    job.data.phases[layer].phases.forEach((phase, number) => {
-      const from = Math.max(0, (phase.start - box.low) / (box.high - box.low) * box.width), to = Math.min(box.width, (phase.end - box.low) / (box.high - box.low) * box.width);
-      if (to < 0 || from > box.width) return;
-      const tone = rgb(PHASE_TONES[phase.kind] ?? "--c5");
-      pen.fillStyle = css(tone);
-      pen.fillRect(box.left + from, top, Math.max(1.5, to - from - 1), 12);
-      const text = `${job.data.titles[layer] ?? layer} ${phase.kind} ${number + 1}`;
-      if (to - from > 8 + 6.2 * text.length) { pen.fillStyle = inkOn(tone); pen.fillText(text, box.left + from + 4, top + 10); }
-    });
+    job.data.phases[layer].phases.forEach((phase, number) => drawSpan(pen, box, phase.start, phase.end, top, 12, rgb(PHASE_TONES[phase.kind] ?? "--c5"), `${job.data.titles[layer] ?? layer} ${phase.kind} ${number + 1}`));
     const next = job.data.rhythm?.next;
     if (next && n === 0 && next.start < box.high && next.end > box.low) {
       const from = (next.start - box.low) / (box.high - box.low) * box.width, to = (next.end - box.low) / (box.high - box.low) * box.width;
@@ -156,23 +104,13 @@ export function phaseAt(job: Job, time: number, y: number): PhaseOf | null {
 // The signal whose period was found, a line where each of its phases begins, and the next one that is due.
 function drawPeriod(pen: Pen, box: Box, { job, height }: ChartContext): void {
   const { signal, period, starts, next } = job.data.rhythm!, bottom = box.top + height - 2, most = largest(signal.values.map((value) => value ?? 0)) || 1;
-  const x = (time: number): number => box.left + (time - box.low) / (box.high - box.low) * box.width;
+  const x = acrossOf(box);
   pen.fillStyle = colour("--c6");
   signal.values.forEach((value, n) => { if (value) { const tall = (height - 16) * value / most; pen.fillRect(x(signal.start + n * signal.step), bottom - tall, Math.max(1, x(signal.start + signal.step) - x(signal.start)), tall); } });
   pen.fillStyle = colour("--ink");
   for (const start of starts) if (start >= box.low && start <= box.high) pen.fillRect(x(start), box.top + 12, 1, height - 14);
   if (next) { pen.strokeStyle = colour("--ink"); pen.strokeRect(x(next.start), box.top + 12, Math.max(2, x(next.end) - x(next.start)), height - 15); }
-  note(pen, { ...box, top: box.top - height / 2 + 6 }, `every ${duration(period!.seconds)}; lines: where its phases begin${next ? "; box: the next one" : ""}`, height);
-}
-
-let heat: HTMLCanvasElement | null = null;
-
-export function drawImage(pen: Pen, image: ImageData, x: number, y: number, w: number, h: number): void {
-  heat ??= document.createElement("canvas");
-  heat.width = image.width; heat.height = image.height;
-  heat.getContext("2d")?.putImageData(image, 0, 0);
-  pen.imageSmoothingEnabled = false;
-  pen.drawImage(heat, 0, 0, image.width, image.height, x, y, w, h);
+  drawNote(pen, { ...box, top: box.top - height / 2 + 6 }, `every ${duration(period!.seconds)}; lines: where its phases begin${next ? "; box: the next one" : ""}`, height);
 }
 
 const keptTargets: { key: string; sums: Float64Array; low: number; high: number } = { key: "", sums: new Float64Array(0), low: 0, high: 1 };
@@ -197,7 +135,7 @@ function targetSums(job: Job, box: Box, hurry: boolean): typeof keptTargets {
 
 function drawTargets(pen: Pen, box: Box, { job, hurry, height, names }: ChartContext): void {
   const { sums, low, high } = targetSums(job, box, hurry), targets = job.targets, most = largest(sums), tall = height - 4;
-  if (!most) { note(pen, box, "no bytes in view", height); return; }
+  if (!most) { drawNote(pen, box, "no bytes in view", height); return; }
   const scale = box.width / (box.high - box.low);
   drawImage(pen, heatImage(sums, sums.length / targets.length, targets.length, most), box.left + (low - box.low) * scale, box.top + 2, (high - low) * scale, tall);
   const each = tall / targets.length, every = Math.max(1, Math.ceil(13 / each));
@@ -233,8 +171,8 @@ function drawOffsets(pen: Pen, box: Box, { job, file, height, names }: ChartCont
   const wanted = file >= 0 ? file : offsetsOf, { marks } = job, layers = countedOf(job), bottom = box.top + height - 2, tall = height - 18;
   let reach = 0;
   for (let s = 0; s + 1 < marks.streams.length; s += 1) if (marks.file[marks.streams[s]] === wanted) for (let i = marks.streams[s]; i < marks.streams[s + 1]; i += 1) if (hasPlace(marks, i)) reach = Math.max(reach, marks.offset[i] + extentOf(marks, i));
-  if (!reach) { note(pen, box, "no offsets are recorded", height); return; }
-  upward(pen, box, amountTicks(reach, "bytes", 3), (value) => bottom - tall * value / reach, names);
+  if (!reach) { drawNote(pen, box, "no offsets are recorded", height); return; }
+  drawUpward(pen, box, amountTicks(reach, "bytes", 3), (value) => bottom - tall * value / reach, names);
   const tones = [colour("--c1"), colour("--c2")], scale = box.width / (box.high - box.low);
   eachStretch(marks, box.low, box.high, (from, to) => {
     if (marks.file[from] !== wanted || marks.operation[from] > 1 || !layers[marks.operation[from]].has(marks.layer[from])) return;

@@ -4,8 +4,7 @@ import { bytes, clock, count, duration, plural, rate, share } from "../shared/un
 import { around, callFacts, callTitle } from "./calls.ts";
 import type { Job } from "./model.ts";
 import { SIZE_NAMES, shortName } from "./paint.ts";
-import type { Selection } from "./state.ts";
-import { inRanks } from "./state.ts";
+import { inRanks, type Selection } from "../shared/state.ts";
 import { average, summarise, top, without, type Amounts, type Summary } from "./summary.ts";
 
 const LISTED = 8;

@@ -1,5 +1,6 @@
 // Calls of one rank and interface, side by side: nested calls lie below the call that made them.
 import { colour, css, FONT } from "../shared/colours.ts";
+import type { Box } from "../shared/curves.ts";
 import type { Pen } from "../shared/pen.ts";
 import { firstAtLeast } from "./marks.ts";
 import type { Job } from "./model.ts";
@@ -42,7 +43,6 @@ function stacked(job: Job, rows: Int32Array): Lanes {
   return { rows, lane, until, starts, count: deepest, names: [...names].sort((a, b) => b[1] - a[1]).map(([name]) => name) };
 }
 
-export interface Box { left: number; width: number; top: number; low: number; high: number }
 
 // Draws the calls in view; those that share a pixel are drawn once.
 export function drawLanes(pen: Pen, job: Job, lanes: Lanes, paint: Paint, lit: Uint8Array | null, box: Box): void {

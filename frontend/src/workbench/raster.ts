@@ -1,5 +1,5 @@
 // Marks to pixels without a graphics card: how much of each pixel's time every category takes.
-import { rampAt, type Rgb } from "../shared/colours.ts";
+import type { Rgb } from "../shared/colours.ts";
 import { eachStretch, movesBytes } from "./marks.ts";
 import type { Job } from "./model.ts";
 
@@ -77,20 +77,3 @@ export function spread(job: Job, low: number, high: number, columns: number, row
 
 export type Counted = Set<number>[]; // the layers at which reads, and at which writes, count
 export const movedBytes = (job: Job, layers: Counted) => (i: number): number => movesBytes(job.marks, i) && layers[job.marks.operation[i]].has(job.marks.layer[i]) ? job.marks.bytes[i] : 0;
-
-// Amounts as one colour from little to much; on a square root, so that small values stay visible but quiet.
-export function heatImage(sums: Float64Array, width: number, rows: number, most: number): ImageData {
-  const image = new ImageData(width, rows), out = new Uint32Array(image.data.buffer), table = Array.from({ length: 256 }, (_, n) => rampAt(n / 255));
-  for (let p = 0; p < out.length; p += 1) {
-    if (!(sums[p] > 0)) continue;
-    const tone = table[Math.min(255, Math.round(255 * Math.sqrt(sums[p] / most)))];
-    out[p] = (255 << 24 | tone[2] << 16 | tone[1] << 8 | tone[0]) >>> 0;
-  }
-  return image;
-}
-
-export function largest(values: ArrayLike<number>): number {
-  let most = 0;
-  for (let i = 0; i < values.length; i += 1) if (values[i] > most) most = values[i];
-  return most;
-}

@@ -1,21 +1,21 @@
 // The rows of the track list: charts, then the tree host › rank › thread › interface › function.
 import type { Job } from "./model.ts";
 import type { View } from "./state.ts";
-import { inRanks, rankSpans } from "./state.ts";
+import { inRanks, rankSpans } from "../shared/state.ts";
+import { isOpen, ROW, type TrackRow } from "../shared/tracks.ts";
 import { lanesOf } from "./lanes.ts";
 import { plural } from "../shared/units.ts";
 
 export type RowKind = "chart" | "host" | "group" | "rank" | "thread" | "layer" | "function";
-export interface Row {
-  key: string; kind: RowKind; label: string; depth: number; height: number; expandable: boolean; open: boolean;
+export interface Row extends TrackRow {
+  kind: RowKind;
   ranks: number[]; // whose calls it shows; empty for charts
   process: number; layer: number; fn: string; chart: string;
 }
 export interface Chart { id: string; title: string; height: number; open: boolean }
 
-export const ROW = 18, LANE = 14, CHART_CLOSED = 18;
+export const LANE = 14;
 const LEAST = 2; // pixels of a rank's row: a single slow rank of 1,024 can still be seen
-const LABELLED = 12; // pixels from which a row has room for its name
 const MOST_OPEN_RANKS = 4096; // more are grouped, hosts are closed
 const GROUPS = 256;
 const FEW_RANKS = 4; // that are open from the start: their interfaces fit on a screen
@@ -23,13 +23,11 @@ const FEW_RANKS = 4; // that are open from the start: their interfaces fit on a 
 const plainRow = (kind: RowKind, key: string, label: string, depth: number, height: number): Row =>
   ({ key, kind, label, depth, height, expandable: false, open: false, ranks: [], process: -1, layer: -1, fn: "", chart: "" });
 
-export const isOpen = (view: View, key: string, standard: boolean): boolean => view.open.includes(key) !== standard;
-export const hasName = (row: Row): boolean => row.height >= LABELLED;
 
 export function buildRows(job: Job, view: View, charts: Chart[], room: number): Row[] {
   const rows: Row[] = charts.map((chart) => {
     const open = isOpen(view, `chart:${chart.id}`, chart.open);
-    return { ...plainRow("chart", `chart:${chart.id}`, chart.title, 0, open ? chart.height : CHART_CLOSED), expandable: true, open, chart: chart.id };
+    return { ...plainRow("chart", `chart:${chart.id}`, chart.title, 0, open ? chart.height : ROW), expandable: true, open, chart: chart.id };
   });
   if (!job.marks.count) return rows;
   const ranks = sortedRanks(job, view), blocks = blocksOf(job, view, ranks);
@@ -146,29 +144,4 @@ export function rowTitle(job: Job, row: Row): string {
   const host = row.kind === "rank" ? job.hostOf(row.ranks[0]) : "";
   if (row.kind === "host" || row.kind === "group") return `${row.label}: ${plural(row.ranks.length, "rank")}`;
   return host ? `${row.label} on ${host}` : row.label;
-}
-
-export class RowLayout {
-  readonly tops: Float64Array;
-  readonly height: number;
-
-  constructor(readonly rows: Row[]) {
-    this.tops = new Float64Array(rows.length + 1);
-    for (let n = 0; n < rows.length; n += 1) this.tops[n + 1] = this.tops[n] + rows[n].height;
-    this.height = this.tops[rows.length];
-  }
-
-  // The first row that reaches below `y`.
-  indexAt(y: number): number {
-    let from = 0, to = this.rows.length;
-    while (from < to) { const middle = (from + to) >> 1; if (this.tops[middle + 1] <= y) from = middle + 1; else to = middle; }
-    return from;
-  }
-
-  visible(top: number, bottom: number): [number, number] {
-    const first = this.indexAt(top);
-    let last = first;
-    while (last < this.rows.length && this.tops[last] < bottom) last += 1;
-    return [first, last];
-  }
 }

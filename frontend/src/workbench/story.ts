@@ -1,5 +1,6 @@
 // What stalls the job: the verdict, the ledger as a bar of buttons, causes, possible causes and findings.
 import { button, byId, el } from "../shared/dom.ts";
+import { factList, fillTop } from "../shared/shell.ts";
 import { bytes, count, duration, rate, share } from "../shared/units.ts";
 import { historyCard } from "./history.ts";
 import type { Job } from "./model.ts";
@@ -16,16 +17,9 @@ const LARGE = 0.1, MEDIUM = 0.02;
 export interface StoryActions { show: (id: string) => void; proof: (cause: Cause) => void; ledger: (cause: Cause | null) => void }
 export const costOf = (shareOfRun: number | null): string => shareOfRun !== null && shareOfRun >= LARGE ? "large" : shareOfRun !== null && shareOfRun >= MEDIUM ? "medium" : "small";
 
-export function fillTop(job: Job, actions: StoryActions): void {
-  const { data } = job;
-  byId("subject").textContent = data.source.join(", ");
-  byId("subject").title = data.source.join(", ");
-  byId("verdict").textContent = data.verdict.line;
-  byId("verdict").title = data.verdict.line;
-  byId("next-step").textContent = data.verdict.first ?? "";
-  byId("next-step").title = data.verdict.first ?? "";
-  byId("warnings").replaceChildren(...data.warnings.map((text) => el("p", { class: "warning" }, text)));
-  byId("warnings").hidden = !data.warnings.length;
+export function fillHead(job: Job, actions: StoryActions): void {
+  const { source, verdict, warnings } = job.data;
+  fillTop({ subject: source.join(", "), verdict: verdict.line, next: verdict.first ?? "", warnings });
   fillLedger(job, actions);
 }
 
@@ -112,7 +106,7 @@ function findingCard(finding: Finding, actions: StoryActions): HTMLElement {
   const body = el("div", { class: "body" });
   if (finding.show) body.append(el("p", { class: "actions" }, button("Highlight its calls", () => actions.show(finding.id), { "data-show": finding.id })));
   body.append(...adviceOf(finding.advice));
-  if (finding.evidence.length) body.append(el("dl", { class: "facts" }, ...finding.evidence.flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)])));
+  if (finding.evidence.length) body.append(factList(finding.evidence));
   if (finding.details.rows.length) {
     const rows = finding.details.rows.map((cells) => el("tr", {}, ...cells.map((cell) => el("td", {}, cell))));
     body.append(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Details of ${finding.code}` }, el("table", {}, el("thead", {}, el("tr", {}, ...finding.details.columns.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...rows))));

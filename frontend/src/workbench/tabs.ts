@@ -4,12 +4,14 @@ import type { Tab } from "../shared/tabs.ts";
 import { duration, share } from "../shared/units.ts";
 import type { Job } from "./model.ts";
 import { sizeBars } from "./details.ts";
-import { COLOURS, type Store } from "./state.ts";
-import { sheetTable, type Choose } from "./tables.ts";
+import { factList } from "../shared/shell.ts";
+import type { Store } from "../shared/state.ts";
+import { sheetTable, type Choose } from "../shared/tables.ts";
+import { COLOURS, type View } from "./state.ts";
 
 const TABLES: [string, string, string[]][] = [["files", "Files", ["Files"]], ["ranks", "Ranks", ["Ranks"]], ["targets", "Targets", ["Storage targets", "Nodes"]], ["phases", "Phases", ["Phases"]], ["more", "More tables", []]];
 
-export interface TabContext { job: Job; store: Store; choose: Choose; details: (panel: HTMLElement) => void; png: () => void; svg: () => void; keys: () => void }
+export interface TabContext { job: Job; store: Store<View>; choose: Choose; details: (panel: HTMLElement) => void; png: () => void; svg: () => void; keys: () => void }
 
 export function tabsOf(context: TabContext): Tab[] {
   const { job } = context, named = new Set(TABLES.flatMap(([, , titles]) => titles)), tabs: Tab[] = [{ id: "details", title: "Details", fill: context.details }, { id: "facts", title: "Facts", fill: (panel) => fillFacts(panel, job) }];
@@ -23,7 +25,9 @@ export function tabsOf(context: TabContext): Tab[] {
 }
 
 function fillFacts(panel: HTMLElement, job: Job): void {
-  panel.replaceChildren(el("dl", { class: "facts wide", id: "facts" }, ...job.data.facts.flatMap(([name, text]) => [el("dt", {}, name), el("dd", { title: text }, text)])));
+  const facts = factList(job.data.facts, true);
+  facts.id = "facts";
+  panel.replaceChildren(facts);
   const sizes = sizeBars("Request sizes of the whole run", job.data.sizes, null, "");
   if (sizes) panel.append(sizes);
 }

@@ -1,4 +1,6 @@
 // What the page's data holds; made by reports/to_html/report.py.
+import type { Sheet } from "../shared/tables.ts";
+
 export interface Show {
   layers?: string[]; operations?: string[]; ranks?: number[]; files?: number[]; targets?: number[];
   below?: number; misaligned?: number; times?: [number, number][]; slowest?: [number, number, number][];
@@ -28,7 +30,6 @@ export interface Phase {
 }
 export interface Header { count: number; origin: number; tick: number; columns: [string, number][]; functions: string[] }
 export interface Picture extends Partial<Header> { start: number; end: number; calls: number; width: number | null; source: string; count: number; data?: string }
-export interface Sheet { title: string; note: string; columns: { name: string; kind: string }[]; rows: unknown[][] }
 export interface Curve { start: number; step: number; values: (number | null)[] }
 export interface Rhythm {
   of: string; signal: Curve; period: { seconds: number; confidence: number } | null; starts: number[];

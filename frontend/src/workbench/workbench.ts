@@ -1,53 +1,49 @@
 // The workbench: puts the page together and keeps tracks, panel, story and link in step.
 import { TimeAxis } from "../shared/axis.ts";
-import { colour, css, forgetColours } from "../shared/colours.ts";
-import { button, byId, el } from "../shared/dom.ts";
+import { css } from "../shared/colours.ts";
+import { button, byId, el, select } from "../shared/dom.ts";
 import { csvOf, csvCell, save } from "../shared/download.ts";
-import { commandFor, openPalette, type Command } from "../shared/palette.ts";
-import { canvasPen, SvgPen } from "../shared/pen.ts";
-import { Tabs } from "../shared/tabs.ts";
+import { openPalette, type Command } from "../shared/palette.ts";
+import { bindSearch } from "../shared/search.ts";
+import { chip, markReady, Shell, swatch } from "../shared/shell.ts";
+import { inRanks, rankSpans, Store, type Selection } from "../shared/state.ts";
+import type { Sheet } from "../shared/tables.ts";
+import type { Hit } from "../shared/tracks.ts";
 import { hideTip, showTip } from "../shared/tooltip.ts";
 import { bytes, clock, count, duration, plural } from "../shared/units.ts";
 import { callFacts, callKey, callTitle, findCall, windowOfCall } from "./calls.ts";
 import { curveFacts, forgetCurves, phaseAt, phaseFacts, targetFacts } from "./charts.ts";
 import { fillDetails } from "./details.ts";
-import { bindGestures } from "./gestures.ts";
 import { litMarks, subjectOf, type Subject } from "./highlight.ts";
 import { busyOf, callsOf, decodeMarks, eachStretch, endOf, firstAtLeast, fromBase64, hasBytes, hasPlace, inflate, timeOf, type Marks } from "./marks.ts";
 import { Job, type PhaseOf } from "./model.ts";
-import { only, Pane, type Hit } from "./pane.ts";
+import { only, Pane } from "./pane.ts";
 import { paintOf } from "./paint.ts";
 import { proofOf, type Proof } from "./proof.ts";
 import { rowTitle, type Row } from "./rows.ts";
-import { bindSearch } from "./search.ts";
-import { inRanks, rankSpans, Store, type Change, type View } from "./state.ts";
-import { fillStory, fillTop, markShown, type StoryActions } from "./story.ts";
+import { matchesOf } from "./search.ts";
+import { COLOURS, LINK, type View } from "./state.ts";
+import { fillHead, fillStory, markShown, type StoryActions } from "./story.ts";
 import { tabsOf } from "./tabs.ts";
 import { awaitStory, fetchTile, followTiles } from "./tiles.ts";
-import type { Cause, PageData, Sheet } from "./types.ts";
+import type { Cause, PageData } from "./types.ts";
 
-class Workbench {
-  readonly job: Job;
-  readonly store = new Store();
-  readonly axis: TimeAxis;
-  readonly pane: Pane;
-  readonly tabs: Tabs;
-  readonly commands: Command[];
+const SORTS: [string, string][] = [["rank", "rank"], ["time", "I/O time"], ["late", "lateness"], ["bytes", "bytes"]];
+const COLOUR_NAMES = COLOURS.map((one): [string, string] => [one, one === "size" ? "request size" : one]);
+
+class Workbench extends Shell<View, Row> {
+  declare readonly pane: Pane;
   private subject: Subject | null = null;
   private matches: Int32Array = new Int32Array(0);
   private proof: Proof | null = null;
-  private restoring = false;
   private detailing = 0;
   private early = false;
   private proved = "";
-  private follow: () => void = () => undefined;
+  private fetchTiles: () => void = () => undefined;
 
-  constructor(readonly data: PageData) {
-    this.job = new Job(data);
-    const [first, last] = data.time;
-    this.axis = new TimeAxis(first, last > first ? last : first + 1);
-    this.pane = new Pane(this.job, this.store, this.axis, (row) => this.toggle(row), (row) => this.pin(row));
-    this.tabs = new Tabs(byId("panel"), (tab) => this.store.set({ tab }));
+  constructor(readonly data: PageData, readonly job = new Job(data)) {
+    const [first, last] = data.time, axis = new TimeAxis(first, last > first ? last : first + 1), store = new Store(LINK);
+    super(store, axis, new Pane(job, store, axis));
     this.commands = this.makeCommands();
   }
 
@@ -60,29 +56,28 @@ class Workbench {
       job.adopt(decodeMarks(data.timeline as Parameters<typeof decodeMarks>[0], await inflate(fromBase64(data.timeline.data))));
       delete data.timeline.data;
     }
-    this.bind();
+    this.bindControls();
     this.early = job.marks.count > 200000;
     this.store.restore();
     if (data.only === "rhythm") this.store.set({ tab: "period" });
     if (data.explore) this.exploreMore();
-    requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset["ready"] = String(Math.round(performance.now()));
-      if (this.early) { this.early = false; this.settleDetails(); }
-    }));
+    markReady(() => { if (this.early) { this.early = false; this.settleDetails(); } });
   }
 
   private exploreMore(): void {
-    this.follow = followTiles(this.pane, (marks, header, loaded) => {
+    this.fetchTiles = followTiles(this.pane, (marks, header, loaded) => {
       this.job.loaded = loaded;
       this.job.rankStep = header.rank_step;
       this.data.timeline.width = header.width;
       this.adopt(marks);
-      this.follow(); // with fewer ranks, if these were too many calls
+      this.fetchTiles(); // with fewer ranks, if these were too many calls
     });
     void awaitStory((told) => {
       const { timeline: _timeline, time: _time, explore: _explore, ...rest } = told;
       Object.assign(this.data, rest);
       this.fillText();
       this.refresh(new Set(["show", "tab", "open"]));
+      this.pane.ask();
       document.documentElement.dataset["told"] = "yes";
     });
   }
@@ -91,58 +86,51 @@ class Workbench {
     this.job.adopt(marks);
     forgetCurves();
     this.refresh(new Set(["colour", "show", "call", "open"]));
+    this.pane.ask();
   }
 
   private fillText(): void {
-    fillTop(this.job, this.storyActions);
+    fillHead(this.job, this.storyActions);
     fillStory(this.job, byId("story"), this.storyActions);
     this.tabs.set(tabsOf({ job: this.job, store: this.store, choose: (row, sheet) => this.choose(row, sheet), details: (panel) => this.details(panel), png: () => this.savePng(), svg: () => this.saveSvg(), keys: () => openPalette(this.commands) }));
   }
 
   private readonly storyActions: StoryActions = {
-    show: (id) => this.show(this.store.view.show === id ? "" : id),
+    show: (id) => this.highlight(this.store.view.show === id ? "" : id),
     proof: (cause) => this.showProof(cause),
     ledger: (cause) => this.ledger(cause),
   };
 
-  private bind(): void {
-    const { store, axis, pane } = this;
-    store.onChange((changed) => this.refresh(changed));
-    axis.onChange(() => {
-      if (!this.restoring) store.set(axis.whole ? { low: null, high: null } : { low: axis.low, high: axis.high }, true);
-      pane.moving();
-      hideTip();
-      this.follow();
-      this.settleDetails();
-    });
-    pane.scroll.addEventListener("scroll", () => this.follow());
-    bindGestures(pane, { click: (hit) => this.click(hit), hover: (hit, x, y) => this.hover(hit, x, y), select: (low, high, ranks) => store.set({ select: { low, high, ranks }, call: "", tab: "details" }) });
-    bindSearch(this.job, { show: (name) => this.show(name), rank: (rank) => this.selectRank(rank), phase: (n) => this.goPhase(this.job.phases()[n]), filter: (filter) => store.set({ filter }) });
-    window.addEventListener("popstate", () => store.restore());
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.refresh(new Set(["theme"])));
-    window.addEventListener("keydown", (event) => this.key(event));
-    for (const [id, key] of [["colour", "colour"], ["sort", "sort"]] as const) byId<HTMLSelectElement>(id).addEventListener("change", (event) => store.set({ [key]: (event.target as HTMLSelectElement).value }));
-    byId<HTMLInputElement>("filter").addEventListener("change", (event) => store.set({ filter: (event.target as HTMLInputElement).value }));
-    byId("reset").addEventListener("click", () => this.showAll());
-    byId("keys").addEventListener("click", () => openPalette(this.commands));
-    byId("theme").addEventListener("click", () => this.switchTheme());
+  private bindControls(): void {
+    const { store, pane, job } = this, filter = el("input", { id: "filter", size: "10", placeholder: "0-3,8 or host", autocomplete: "off" });
+    const chooser = (id: "colour" | "sort", choices: [string, string][]): HTMLElement => { const made = select(id, choices, store.view[id], (value) => store.set({ [id]: value })); made.querySelector("select")!.id = id; return made; };
+    filter.addEventListener("change", () => store.set({ filter: filter.value }));
+    byId("controls").replaceChildren(chooser("colour", COLOUR_NAMES), chooser("sort", SORTS), el("label", {}, "rows ", filter));
+    this.bind();
+    pane.scroll.addEventListener("scroll", () => this.fetchTiles());
+    const actions = { show: (name: string) => this.highlight(name), rank: (rank: number) => this.selectRank(rank), phase: (n: number) => this.goPhase(this.job.phases()[n]), filter: (text: string) => store.set({ filter: text }) };
+    bindSearch("Search files, functions, ranks", (text) => matchesOf(job, text, actions));
+  }
+
+  protected select({ low, high, ranks }: Selection): void { this.store.set({ select: { low, high, ranks }, call: "", tab: "details" }); }
+
+  protected follow(): void {
+    this.fetchTiles();
+    this.settleDetails();
   }
 
   // Brings everything in step with what changed in the view.
-  private refresh(changed: Set<string>): void {
+  protected refresh(changed: Set<string>): void {
     const { store: { view }, pane, job } = this, any = (...keys: string[]): boolean => keys.some((key) => changed.has(key));
-    if (any("theme")) { if (view.theme) document.documentElement.dataset["theme"] = view.theme; else delete document.documentElement.dataset["theme"]; forgetColours(); }
     if (any("colour", "theme") || !pane.paint) { pane.paint = paintOf(job, view.colour); this.legend(); }
-    if (any("low", "high")) { this.restoring = true; if (view.low === null || view.high === null) this.axis.reset(); else this.axis.show(view.low, view.high); this.restoring = false; }
     if (any("show")) this.light(view.show);
     if (any("proof")) this.restoreProof(view.proof);
     if (any("call")) { pane.pinnedCall = view.call ? findCall(job, view.call) : -1; }
-    if (any("open", "pins", "sort", "group", "rows", "filter")) { pane.arrange(); this.follow(); }
+    if (any("open", "pins", "sort", "group", "rows", "filter")) { pane.arrange(); this.fetchTiles(); }
     this.controls(view);
     if (any("show", "filter", "proof", "colour")) this.chips();
     this.tabs.show(view.tab, any("tab", "select", "show", "call", "layer", "theme"));
     if (any("low", "high") && view.tab === "details") this.settleDetails();
-    pane.ask();
   }
 
   private controls(view: View): void {
@@ -166,7 +154,7 @@ class Workbench {
 
   // ---- What can be done ----
 
-  show(name: string): void { this.store.set({ show: name, proof: "" }); }
+  highlight(name: string): void { this.store.set({ show: name, proof: "" }); }
 
   selectRank(rank: number): void {
     const key = `rank:${rank}`;
@@ -177,23 +165,13 @@ class Workbench {
 
   private openBlockOf(rank: number): void {
     const { layout } = this.pane, block = layout.rows.find((row) => (row.kind === "host" || row.kind === "group") && row.ranks.includes(rank));
-    if (block && !block.open) this.toggle(block);
-  }
-
-  toggle(row: Row): void {
-    const { open } = this.store.view;
-    this.store.set({ open: open.includes(row.key) ? open.filter((key) => key !== row.key) : [...open, row.key] });
-  }
-
-  pin(row: Row): void {
-    const { pins } = this.store.view;
-    this.store.set({ pins: pins.includes(row.key) ? pins.filter((key) => key !== row.key) : [...pins, row.key] });
+    if (block && !block.open) this.toggle(block.key);
   }
 
   pinCall(mark: number): void {
     if (mark < 0) return;
-    const { job, axis } = this, from = timeOf(job.marks, mark), to = endOf(job.marks, mark), rank = job.marks.rank[mark], change: Change = { call: callKey(job, mark), tab: "details" };
-    if (from < axis.low || to > axis.high) { const middle = (from + to) / 2, half = Math.max(axis.span / 2, 0.6 * (to - from)); this.restoring = true; axis.show(middle - half, middle + half); this.restoring = false; Object.assign(change, { low: axis.low, high: axis.high }); }
+    const { job, axis } = this, from = timeOf(job.marks, mark), to = endOf(job.marks, mark), rank = job.marks.rank[mark], change: Partial<View> = { call: callKey(job, mark), tab: "details" };
+    if (from < axis.low || to > axis.high) { const middle = (from + to) / 2, half = Math.max(axis.span / 2, 0.6 * (to - from)); this.show(middle - half, middle + half); Object.assign(change, { low: axis.low, high: axis.high }); }
     this.openBlockOf(rank);
     this.store.set(change);
     this.pane.reveal(`rank:${rank}`);
@@ -202,9 +180,7 @@ class Workbench {
   goPhase(phase: PhaseOf | undefined): void {
     if (!phase) return;
     const margin = 0.06 * (phase.end - phase.start) || 1e-6;
-    this.restoring = true;
-    this.axis.show(phase.start - margin, phase.end + margin);
-    this.restoring = false;
+    this.show(phase.start - margin, phase.end + margin);
     this.store.set({ low: this.axis.low, high: this.axis.high, select: { low: phase.start, high: phase.end, ranks: "" }, call: "", layer: phase.layer, tab: "details" });
   }
 
@@ -237,10 +213,8 @@ class Workbench {
     const proof = proofOf(this.job, cause);
     this.proof = proof;
     this.proved = cause.id;
-    if (!proof) { this.show(cause.show ? cause.id : ""); return; }
-    this.restoring = true;
-    this.axis.show(proof.low, proof.high);
-    this.restoring = false;
+    if (!proof) { this.highlight(cause.show ? cause.id : ""); return; }
+    this.show(proof.low, proof.high);
     const pins = [proof.slow, proof.peer].filter((rank): rank is number => rank !== null).map((rank) => `rank:${rank}`);
     this.store.set({ low: this.axis.low, high: this.axis.high, show: cause.show ? cause.id : "", proof: cause.id, pins, call: "", tab: "details", select: { low: Math.max(this.axis.first, proof.phase?.start ?? proof.low), high: Math.min(this.axis.last, proof.phase?.end ?? proof.high), ranks: pins.map((key) => key.slice(5)).join(",") } });
     byId("tracks").focus({ preventScroll: true });
@@ -253,32 +227,27 @@ class Workbench {
     this.pane.excess = this.proof?.excess && !this.job.bins ? { rank: this.proof.slow, ...this.proof.excess } : null;
   }
 
-  private showAll(): void {
+  showAll(): void {
     this.axis.reset();
     this.store.set({ low: null, high: null, select: null, show: "", call: "", filter: "", pins: [], proof: "" });
   }
 
-  private switchTheme(): void {
-    const dark = this.store.view.theme ? this.store.view.theme === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
-    this.store.set({ theme: dark ? "light" : "dark" });
-  }
-
   // ---- Pointer and keys ----
 
-  private click(hit: Hit): void {
+  protected click(hit: Hit<Row>): void {
     const { store, job } = this;
     if (hit.mark >= 0 && !job.bins) { store.set({ call: callKey(job, hit.mark), tab: "details" }); return; }
     if (hit.row?.chart === "phases") { const phase = phaseAt(job, hit.time, hit.y); if (phase) { this.goPhase(phase); return; } }
-    if (hit.row?.chart === "targets") { const at = targetFacts(job, this.chartBox(), hit.time, hit.y, hit.row.height); if (at) { this.show(`target:${at.target}`); return; } }
+    if (hit.row?.chart === "targets") { const at = targetFacts(job, this.chartBox(), hit.time, hit.y, hit.row.height); if (at) { this.highlight(`target:${at.target}`); return; } }
     if (hit.row && hit.row.height < 12 && hit.row.kind === "rank") { this.selectRank(hit.row.ranks[0]); return; }
     store.set({ select: null, call: "" });
   }
 
   private chartBox(): { left: number; width: number; top: number; low: number; high: number } { return { left: this.pane.left, width: this.pane.width, top: 0, low: this.axis.low, high: this.axis.high }; }
 
-  private hover(hit: Hit | null, x: number, y: number): void {
+  protected hover(hit: Hit<Row>, x: number, y: number): void {
     const { job } = this;
-    if (!hit?.row || (!hit.row.ranks.length && !hit.row.open)) { hideTip(); return; }
+    if (!hit.row || (!hit.row.ranks.length && !hit.row.open)) { hideTip(); return; }
     if (hit.mark >= 0) { showTip(callTitle(job, hit.mark), callFacts(job, hit.mark), x, y); return; }
     const { row } = hit, at: [string, string] = ["at", clock(hit.time, this.axis.span / 1000)];
     if (row.chart === "phases") { const phase = phaseAt(job, hit.time, hit.y); if (phase) showTip(`${job.data.titles[phase.layer] ?? phase.layer} ${phase.kind} phase`, phaseFacts(job, phase), x, y); else hideTip(); return; }
@@ -287,29 +256,9 @@ class Workbench {
     showTip(rowTitle(job, row), [at], x, y);
   }
 
-  private key(event: KeyboardEvent): void {
-    const target = event.target as HTMLElement;
-    if (byId<HTMLDialogElement>("palette").open || target.matches("input:not([type=checkbox]), select, textarea")) return;
-    const arrows = event.key.startsWith("Arrow") || event.key === " " || event.key === "Enter";
-    if (arrows && target !== document.body && !target.closest("#tracks")) return;
-    if (event.key === "Enter" && target.matches("button, summary, a")) return;
-    const command = commandFor(this.commands, event);
-    if (!command) return;
-    event.preventDefault();
-    hideTip();
-    command.run();
-  }
-
   private makeCommands(): Command[] {
-    const { axis, store } = this, middle = (): number => (axis.low + axis.high) / 2, scroll = (by: number) => () => this.pane.scroll.scrollBy({ top: by });
-    return [
-      { title: "Zoom in", keys: ["w", "+", "="], run: () => axis.zoom(0.6, middle()) },
-      { title: "Zoom out", keys: ["s", "-"], run: () => axis.zoom(1 / 0.6, middle()) },
-      { title: "Move left", keys: ["a", "ArrowLeft"], run: () => axis.pan(-0.2) },
-      { title: "Move right", keys: ["d", "ArrowRight"], run: () => axis.pan(0.2) },
-      { title: "Scroll up", keys: ["ArrowUp", "PageUp"], run: scroll(-120) },
-      { title: "Scroll down", keys: ["ArrowDown", "PageDown"], run: scroll(120) },
-      { title: "Show the whole run", keys: ["0", "Home"], run: () => axis.reset() },
+    const { axis, store } = this;
+    return this.withCommon([
       { title: "Next phase", keys: ["]"], run: () => this.stepPhase(1) },
       { title: "Previous phase", keys: ["["], run: () => this.stepPhase(-1) },
       { title: "Next match", keys: ["n"], run: () => this.stepMatch(1) },
@@ -319,23 +268,18 @@ class Workbench {
       { title: "Select what is in view", keys: ["v"], run: () => store.set({ select: { low: axis.low, high: axis.high, ranks: "" }, tab: "details" }) },
       { title: "Select the slowest rank here", keys: ["x"], run: () => this.selectSlowest() },
       { title: "Clear selection, highlight and pins", keys: ["Escape"], run: () => store.set({ select: null, show: "", call: "", proof: "", pins: [] }) },
-      { title: "Back", keys: ["Backspace", "u"], run: () => history.back() },
       ...[1, 2, 3].map((n): Command => ({ title: `Show the proof of cause ${n}`, keys: [String(n)], run: () => { const cause = this.data.diagnosis?.causes[n - 1]; if (cause) this.showProof(cause); } })),
       ...(["rank", "time", "late", "bytes"] as const).map((sort): Command => ({ title: `Sort ranks by ${sort === "late" ? "lateness in view" : sort}`, keys: [], run: () => store.set({ sort }) })),
       { title: "Thin or tall rows", keys: ["t"], run: () => store.set({ rows: { auto: "tall", tall: "thin", thin: "auto" }[store.view.rows] ?? "auto" }) },
       { title: "Group ranks by host or not", keys: ["h"], run: () => store.set({ group: store.view.group === "host" ? "none" : "host" }) },
       { title: "Logarithmic bandwidth", keys: ["l"], run: () => store.set({ log: !store.view.log }) },
-      { title: "Light or dark", keys: ["m"], run: () => this.switchTheme() },
-      { title: "Save the tracks as PNG", keys: [], run: () => this.savePng() },
-      { title: "Save the tracks as SVG", keys: [], run: () => this.saveSvg() },
       { title: "Save the selected calls as CSV", keys: [], run: () => this.saveCsv() },
-      { title: "Commands and keys", keys: ["?", "Ctrl+k"], run: () => openPalette(this.commands) },
-    ];
+    ]);
   }
 
   private zoomToChosen(): void {
     const { select, call } = this.store.view, span = call ? windowOfCall(call) : select ? [select.low, select.high] as [number, number] : null;
-    if (span) { const margin = 0.1 * (span[1] - span[0]) || 1e-6; this.axis.show(span[0] - margin, span[1] + margin); }
+    if (span) this.zoomTo(span[0], span[1]);
   }
 
   private selectSlowest(): void {
@@ -367,7 +311,7 @@ class Workbench {
       job, layer: job.layerNumber(store.view.layer), low: axis.low, high: axis.high, select: store.view.select, call: pane.pinnedCall,
       actions: {
         pin: (mark) => this.pinCall(mark), unpin: () => store.set({ call: "" }), copy: (place) => void this.copyLink(place), csv: () => this.saveCsv(),
-        showFile: (file) => this.show(`file:${file}`), showTarget: (target) => this.show(`target:${target}`), showFunction: (name) => this.show(`fn:${name}`),
+        showFile: (file) => this.highlight(`file:${file}`), showTarget: (target) => this.highlight(`target:${target}`), showFunction: (name) => this.highlight(`fn:${name}`),
         showRank: (rank) => { const { select } = store.view; this.openBlockOf(rank); store.set({ select: { low: select?.low ?? axis.low, high: select?.high ?? axis.high, ranks: String(rank) } }); pane.reveal(`rank:${rank}`); },
         layer: (layer) => store.set({ layer }), zoom: () => this.zoomToChosen(), clear: () => store.set({ select: null }),
       },
@@ -383,10 +327,10 @@ class Workbench {
     const of = (name: string): unknown => row[sheet.columns.findIndex((column) => column.name === name)], { view } = this.store;
     if (sheet.title === "Files") {
       const number = Object.keys(this.data.files).find((key) => this.data.files[key] === of("file"));
-      return number === undefined ? null : { run: () => this.show(view.show === `file:${number}` ? "" : `file:${number}`), chosen: view.show === `file:${number}` };
+      return number === undefined ? null : { run: () => this.highlight(view.show === `file:${number}` ? "" : `file:${number}`), chosen: view.show === `file:${number}` };
     }
     if (sheet.title === "Ranks") { const rank = Number(of("rank")); return { run: () => this.selectRankKeepTab(rank), chosen: Boolean(view.select?.ranks) && inRanks(view.select!.ranks)(rank) }; }
-    if (sheet.title === "Storage targets") { const target = of("storage target"); return { run: () => this.show(view.show === `target:${target}` ? "" : `target:${target}`), chosen: view.show === `target:${target}` }; }
+    if (sheet.title === "Storage targets") { const target = of("storage target"); return { run: () => this.highlight(view.show === `target:${target}` ? "" : `target:${target}`), chosen: view.show === `target:${target}` }; }
     if (sheet.title === "Nodes") { const host = String(of("node")); return { run: () => this.store.set({ filter: view.filter === host ? "" : host }), chosen: view.filter === host }; }
     if (sheet.title === "Phases") {
       const from = Number(of("from")), to = from + Number(of("lasts")), layer = String(of("interface"));
@@ -406,18 +350,18 @@ class Workbench {
 
   private chips(): void {
     const { job, store, subject, proof } = this, { view } = store, chips: HTMLElement[] = [];
-    const chip = (text: string, clear: (() => void) | null, ...more: HTMLElement[]): void => { chips.push(el("span", { class: "chip" }, el("span", { class: "text", title: text }, text), ...more, clear ? button("✕", clear, { "aria-label": `Clear: ${text}` }) : null)); };
+    const put = (...parts: Parameters<typeof chip>): void => { chips.push(chip(...parts)); };
     if (proof && view.proof) {
       const excess = proof.slowSeconds - proof.peerSeconds;
       const seconds = (value: number): string => job.bins ? "" : ` ${duration(value)}`; // a bin is no time in calls
-      chip(proof.peer === null ? `Proof: ${job.rankName(proof.slow)}${seconds(proof.slowSeconds)} in such calls; no peer is faster` : `Proof: ${job.rankName(proof.slow)}${seconds(proof.slowSeconds)} beside ${proof.peerKind} peer ${job.rankName(proof.peer)}${seconds(proof.peerSeconds)}${proof.excess && !job.bins ? `; hatched: ${duration(excess)} more` : ""}`, null, button("Back", () => history.back()));
+      put(proof.peer === null ? `Proof: ${job.rankName(proof.slow)}${seconds(proof.slowSeconds)} in such calls; no peer is faster` : `Proof: ${job.rankName(proof.slow)}${seconds(proof.slowSeconds)} beside ${proof.peerKind} peer ${job.rankName(proof.peer)}${seconds(proof.peerSeconds)}${proof.excess && !job.bins ? `; hatched: ${duration(excess)} more` : ""}`, null, button("Back", () => history.back()));
     }
     if (subject) {
       const calls = this.matches.reduce((sum, i) => sum + callsOf(job.marks, i), 0); // of all interfaces: their times do not add up
-      chip(`Highlighted: ${subject.title}${job.bins ? "" : ` (${plural(calls, "call")})`}`, () => store.set({ show: "" }), button("‹", () => this.stepMatch(-1), { "aria-label": "Previous match", title: "Previous match (p)" }), button("›", () => this.stepMatch(1), { "aria-label": "Next match", title: "Next match (n)" }));
-    } else if (view.show) chip("The link highlights something that this trace does not have", () => store.set({ show: "" }));
-    if (view.filter) chip(`Rows: ${view.filter}`, () => store.set({ filter: "" }));
-    for (const text of this.notices()) chip(text, null);
+      put(`Highlighted: ${subject.title}${job.bins ? "" : ` (${plural(calls, "call")})`}`, () => store.set({ show: "" }), button("‹", () => this.stepMatch(-1), { "aria-label": "Previous match", title: "Previous match (p)" }), button("›", () => this.stepMatch(1), { "aria-label": "Next match", title: "Next match (n)" }));
+    } else if (view.show) put("The link highlights something that this trace does not have", () => store.set({ show: "" }));
+    if (view.filter) put(`Rows: ${view.filter}`, () => store.set({ filter: "" }));
+    for (const text of this.notices()) put(text, null);
     byId("chips").replaceChildren(...chips);
   }
 
@@ -435,8 +379,7 @@ class Workbench {
     if (this.store.view.colour === "bytes" || this.job.bins) { place.replaceChildren(el("span", { class: "ramp" }), el("span", {}, "few to many bytes")); return; }
     const present = new Set(paint.category);
     place.replaceChildren(...paint.names.map((name, n) => {
-      const item = el("span", { class: "swatch" }, name);
-      item.style.setProperty("--tone", css(paint.colours[n]));
+      const item = swatch(name, css(paint.colours[n]));
       item.hidden = !present.has(n);
       return item;
     }));
@@ -457,20 +400,6 @@ class Workbench {
     save("calls.csv", csvOf(rows), "text/csv");
   }
 
-  private saveSvg(): void {
-    const pen = new SvgPen(), { width, height } = this.pane.export(pen);
-    save("tracks.svg", pen.document(width, height, colour("--ground")), "image/svg+xml");
-  }
-
-  private savePng(): void {
-    const probe = new SvgPen(), { width, height } = this.pane.export(probe), sheet = document.createElement("canvas"), context = sheet.getContext("2d")!;
-    sheet.width = 2 * width; sheet.height = 2 * height;
-    context.scale(2, 2);
-    context.fillStyle = colour("--ground");
-    context.fillRect(0, 0, width, height);
-    this.pane.export(canvasPen(context));
-    sheet.toBlob((blob) => { if (blob) save("tracks.png", blob, "image/png"); });
-  }
 }
 
 const page = new Workbench(JSON.parse(byId("data").textContent ?? "{}") as PageData);

@@ -56,6 +56,18 @@ def page(
     )
 
 
+def shell_page(name: str, *, title: str, data: Mapping[str, Any], connect: bool = False) -> str:
+    """Return a page on the shell of `frontend/src/shared/`: `name` is its folder in frontend/src."""
+    return page(
+        title=title,
+        body=asset("shell.html"),
+        styles=(f"{name}.css",),
+        scripts=(f"{name}.js",),
+        data=data,
+        connect=connect,
+    )
+
+
 def embedded(data: Mapping[str, Any]) -> str:
     """Return JSON that cannot end the element it stands in, whatever names it holds."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)

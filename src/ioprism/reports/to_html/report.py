@@ -20,8 +20,7 @@ from ioprism.phase_detection.find import Phases
 from ioprism.report_steps import Document
 from ioprism.reports.highlight import cause_concern, concern
 from ioprism.reports.sheets import sheets
-from ioprism.reports.to_html.page import asset
-from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_html.period import curve, spectrum
 from ioprism.reports.wording import first_advice, job_facts
 from ioprism.text import printable
@@ -31,8 +30,6 @@ from ioprism.views.picture.timeline import Timeline
 
 MOST_NAMES = 50_000
 MOST_PHASES = 2000  # of a layer; of more, the longest are drawn
-STYLES = ("workbench.css",)
-SCRIPTS = ("workbench.js",)
 
 
 def page(document: Document, *, only: str | None = None) -> str:
@@ -42,14 +39,7 @@ def page(document: Document, *, only: str | None = None) -> str:
 
 def framed(content: Mapping[str, Any], *, connect: bool = False) -> str:
     """Return the page that draws this content; `connect` lets it ask its own server."""
-    return frame(
-        title="The I/O of a job",
-        body=asset("workbench.html"),
-        styles=STYLES,
-        scripts=SCRIPTS,
-        data=content,
-        connect=connect,
-    )
+    return shell_page("workbench", title="The I/O of a job", data=content, connect=connect)
 
 
 def data(document: Document, *, explore: bool = False) -> dict[str, Any]:

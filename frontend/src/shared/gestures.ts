@@ -1,18 +1,17 @@
 // Pointer, wheel and touch over the tracks: drag selects, Ctrl and wheel or two fingers zoom, one finger scrolls the page.
-import { byId } from "../shared/dom.ts";
-import type { Hit, Pane } from "./pane.ts";
-import { OVERVIEW } from "./pane.ts";
-import { writeRanks } from "./state.ts";
+import { byId } from "./dom.ts";
+import type { ShellView } from "./state.ts";
+import { OVERVIEW, type Hit, type TrackPane, type TrackRow } from "./tracks.ts";
 
 const DRAG = 4; // pixels that tell a drag from a click
-export interface Actions { click: (hit: Hit) => void; hover: (hit: Hit | null, x: number, y: number) => void; select: (low: number, high: number, ranks: string) => void }
+export interface Actions<R> { click: (hit: Hit<R>) => void; hover: (hit: Hit<R> | null, x: number, y: number) => void; select: (low: number, high: number, ranks: string) => void }
 
-export function bindGestures(pane: Pane, actions: Actions): void {
+export function bindGestures<R extends TrackRow, V extends ShellView>(pane: TrackPane<R, V>, actions: Actions<R>): void {
   for (const [place, pinned] of [[pane.stage, false], [pane.pinStage, true]] as [HTMLElement, boolean][]) bindStage(pane, place, pinned, actions);
   bindOverview(pane);
 }
 
-function bindStage(pane: Pane, place: HTMLElement, pinned: boolean, actions: Actions): void {
+function bindStage<R extends TrackRow, V extends ShellView>(pane: TrackPane<R, V>, place: HTMLElement, pinned: boolean, actions: Actions<R>): void {
   const fingers = new Map<number, { x: number; y: number }>();
   let begin: { x: number; y: number; time: number; scroll: number; low: number; pan: boolean } | null = null, dragging = false, pinch = 0;
   const local = (event: PointerEvent | WheelEvent): [number, number] => { const box = place.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
@@ -46,7 +45,7 @@ function bindStage(pane: Pane, place: HTMLElement, pinned: boolean, actions: Act
     if (!dragging && Math.hypot(x - begin.x, y - begin.y) < DRAG) return;
     if (!dragging) { dragging = true; actions.hover(null, 0, 0); place.setPointerCapture(event.pointerId); }
     if (begin.pan) { const by = (begin.x - x) / pane.width * pane.axis.span; pane.axis.show(begin.low + by, begin.low + by + pane.axis.span); }
-    else { pane.draft = { low: Math.min(begin.time, timeAt(x)), high: Math.max(begin.time, timeAt(x)), ranks: ranksOf(pane, pinned, begin.y + begin.scroll, y + pane.scroll.scrollTop) }; pane.ask(); }
+    else { pane.draft = { low: Math.min(begin.time, timeAt(x)), high: Math.max(begin.time, timeAt(x)), ranks: pane.ranksBetween(begin.y + (pinned ? 0 : begin.scroll), y + (pinned ? 0 : pane.scroll.scrollTop), pinned) }; pane.ask(); }
   });
 
   const finish = (event: PointerEvent, kept: boolean): void => {
@@ -69,16 +68,10 @@ function bindStage(pane: Pane, place: HTMLElement, pinned: boolean, actions: Act
   });
 }
 
-function ranksOf(pane: Pane, pinned: boolean, from: number, to: number): string {
-  if (!pinned) return writeRanks(pane.ranksBetween(from, to));
-  const top = pane.scroll.scrollTop, [first, last] = pane.pinned.visible(Math.min(from, to) - top, Math.max(from, to) - top + 1);
-  return writeRanks(pane.pinned.rows.slice(first, last).flatMap((row) => row.ranks));
-}
-
 const distance = (fingers: Map<number, { x: number; y: number }>): number => { const [a, b] = [...fingers.values()]; return Math.abs(a.x - b.x) || 1; };
 
 // On the strip, a drag moves the window; outside of it, a drag chooses a new one.
-function bindOverview(pane: Pane): void {
+function bindOverview<R extends TrackRow, V extends ShellView>(pane: TrackPane<R, V>): void {
   const place = byId("overview");
   let begin: { time: number; low: number; inside: boolean; y: number; x: number } | null = null;
   const timeOf = (event: PointerEvent): number => { const x = event.clientX - place.getBoundingClientRect().left - pane.left, { axis } = pane; return Math.min(axis.last, Math.max(axis.first, axis.first + x / pane.width * (axis.last - axis.first))); };

@@ -1,9 +1,9 @@
 // Tables that can be sorted, filtered and saved; rows and tracks choose each other.
-import { button, el } from "../shared/dom.ts";
-import { csvOf, save } from "../shared/download.ts";
-import { cellText, count } from "../shared/units.ts";
-import type { Sheet } from "./types.ts";
+import { button, el } from "./dom.ts";
+import { csvOf, save } from "./download.ts";
+import { cellText, count } from "./units.ts";
 
+export interface Sheet { title: string; note: string; columns: { name: string; kind: string }[]; rows: unknown[][] }
 const FIRST_ROWS = 60, MORE_ROWS = 400;
 export interface RowAction { run: () => void; chosen: boolean }
 export type Choose = (row: unknown[], sheet: Sheet) => RowAction | null;

@@ -8,12 +8,13 @@ import { card, factList, swatch, TrackPage } from "../shared/shell.ts";
 import { Link, SHELL_VIEW, type ShellView } from "../shared/state.ts";
 import { sheetTable } from "../shared/tables.ts";
 import type { Tab } from "../shared/tabs.ts";
-import { bytes, count, duration, plain, rate, share } from "../shared/units.ts";
+import { bytes, count, duration, plain, rate, share, withSpread } from "../shared/units.ts";
 import { nameOf, type NamedPeriod, type PeriodData, type View } from "./data.ts";
 import { sumsOf, tracksOf } from "./tracks.ts";
 
 interface PeriodView extends ShellView { direction: string; waves: string[] }
-const WEAKEST = 0.01, MARGIN = 1.5; // of the strongest line: frequencies above the last stronger one are not in the first view
+const FAIR = 0.1; // of the strongest line: the first view ends at the last frequency that is as strong, or at this many multiples of the period's
+const HARMONICS = 12;
 const MOST_CANDIDATES = 6;
 
 const data = JSON.parse(byId("data").textContent ?? "{}") as PeriodData;
@@ -27,7 +28,7 @@ const wavesOf = (state: PeriodView): string[] => state.waves.length ? state.wave
 const start = Math.min(...data.views.map((one) => one.signal.start)), end = Math.max(...data.views.map((one) => Math.max(one.signal.end, one.ahead.length ? one.ahead[one.ahead.length - 1][1] : 0)));
 const axis = new TimeAxis(start, end > start ? end : start + 1);
 
-const page = new TrackPage<PeriodView>({
+const page: TrackPage<PeriodView> = new TrackPage<PeriodView>({
   axis, link, wholeName: "whole signal",
   top: { subject: data.source.join(", "), verdict: first.verdict, next: nextText(first), warnings: data.warnings },
   story: [], storyName: "The answer and all periods",
@@ -79,7 +80,7 @@ const chance = (value: number): string => value < 0.0001 ? "below 0.01 %" : shar
 function answerFacts(view: View): [string, string][] {
   const { period, burst } = view, facts: [string, string][] = [];
   if (!period) return [["period", "none"], ["signal", `${duration(view.signal.start)} to ${duration(view.signal.end)}`]];
-  facts.push(["period", `${duration(period.seconds)}, standard deviation ${duration(period.spread)}`], ["frequency", frequencyText(period.frequency)], ["confidence", `${share(period.confidence)} (${period.method})`], ["false alarm", chance(period.false_alarm_probability)], ["holds in", reach(period.valid_ranges)]);
+  facts.push(["period", withSpread(period.seconds, period.spread)], ["frequency", frequencyText(period.frequency)], ["confidence", `${share(period.confidence)} (${period.method})`], ["false alarm", chance(period.false_alarm_probability)], ["holds in", reach(period.valid_ranges)]);
   if (period.bytes_share !== null) facts.push(["explains", `${share(period.bytes_share)} of the bytes, ${share(period.time_share)} of the time`]);
   if (burst) facts.push(["each phase", `${kind === "rate" ? `${bytes(burst.bytes)} within ` : ""}${duration(burst.width)} (${share(burst.duty_cycle)} of the period)`]);
   return facts;
@@ -121,9 +122,9 @@ const panelHeight = (panel: HTMLElement): number => Math.max(150, Math.min(320, 
 function fillSpectrum(panel: HTMLElement, view: View): void {
   const { frequency, share: power } = view.spectrum, most = Math.max(0, ...power);
   if (!(most > 0)) { panel.replaceChildren(el("p", { class: "hint" }, "The signal does not change: it has no spectrum.")); return; }
-  const last = frequency[frequency.length - 1], strong = frequency[power.findLastIndex((value) => value >= WEAKEST * most * 10)] ?? last;
+  const last = frequency[frequency.length - 1], strong = frequency[power.findLastIndex((value) => value >= FAIR * most)] ?? last;
   const marks: Mark[] = [...view.candidates.slice(0, MOST_CANDIDATES).map((one) => ({ x: one.frequency, text: `candidate ${frequencyText(one.frequency)}`, tone: "--f7", dashed: true })), ...(view.period ? [{ x: view.period.frequency, text: `period ${duration(view.period.seconds)}`, tone: "--f2" }] : [])];
-  const reachOf = Math.min(last, Math.max(MARGIN * strong, 4 * (view.period?.frequency ?? 0)));
+  const reachOf = Math.min(last, view.period ? HARMONICS * view.period.frequency : 1.5 * strong);
   zoomPlot(panel, (span, zoom) => new Plot({
     label: "Power spectrum", height: panelHeight(panel),
     x: () => ({ low: span()[0], high: span()[1], kind: "number", title: "frequency (Hz)" }), y: () => ({ low: 0, high: 1.1 * highestIn(frequency, power, span()), kind: "share", title: "share of the variance" }),

@@ -23,7 +23,7 @@ export function sumsOf(view: View): Sums[] {
     return { name, key: String(n), tone, dash, explained: explained[place], curve: waveCurve(name, tone, waves.slice(0, n + 1), where, { dash, width: 1.4 }) };
   });
   const name = `fit, n = ${view.fit.waves.length - 1}`;
-  return [...sums, { name, key: "fit", tone: FIT, dash: [], explained: view.fit.explained, curve: waveCurve(name, FIT, view.fit.waves, where, { width: 1.8 }) }];
+  return [...sums, { name, key: "fit", tone: FIT, dash: [], explained: view.fit.explained, curve: waveCurve(name, FIT, view.fit.waves, where, { width: 1.2 }) }];
 }
 
 // Facts about curves at a time; `step` says how exact a time is.
@@ -56,9 +56,9 @@ export function tracksOf({ view, kind, waves, asynchronous }: Shown): Track[] {
     const curves = [sampledCurve("required (B)", FIT, one.b, { width: 1.8 }), sampledCurve("measured (T)", SIGNAL, one.t)];
     made.push(curvesTrack(`async-${one.direction}`, `async ${nameOf(one.direction)}`, TALL - 24, curves, "rate", { title: "Required (B): bytes over the time until the program waited. Measured (T): bytes over the time they took." }));
   }
-  const sums = sumsOf(view).filter((one) => waves.includes(one.key));
-  made.push(curvesTrack("waves", "sums of waves", TALL, [sampledCurve("sampled signal", "--rest", signal), ...sums.map((one) => one.curve)], kind, { title: "Sums of the strongest waves of the spectrum, and waves fitted by least squares" }));
-  if (sums.length) made.push(curvesTrack("sums", "waves alone", LOW + 16, sums.map((one) => one.curve), kind, { title: "The same sums without the signal, on their own scale" }));
+  const sums = sumsOf(view).filter((one) => waves.includes(one.key)), drawn = sums.map((one) => one.curve).reverse(); // the smoothest on top
+  made.push(curvesTrack("waves", "sums of waves", TALL, [sampledCurve("sampled signal", "--rest", signal), ...drawn], kind, { title: "Sums of the strongest waves of the spectrum, and waves fitted by least squares" }));
+  if (sums.length) made.push(curvesTrack("sums", "waves alone", LOW + 16, drawn, kind, { title: "The same sums without the signal, on their own scale" }));
   if (view.scalogram) made.push(pictureTrack("scalogram", "scalogram", view.scalogram, period?.seconds ?? null, "Strength of each period over time, by wavelets: sharp in time for short periods"));
   if (view.spectrogram) made.push(pictureTrack("spectrogram", "spectrogram", view.spectrogram, period?.seconds ?? null, "Strength of each period over time, in windows of a few periods", false));
   if (hybrid) {

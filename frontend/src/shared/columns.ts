@@ -73,17 +73,20 @@ export function signedTicks(low: number, high: number, kind: Amount, most: numbe
   return [...down.map(({ value, text }) => ({ value: -value, text: `−${text}` })), ...(low < 0 || up.length ? [{ value: 0, text: "0" }] : []), ...up];
 }
 
-const PAD_TOP = 14, PAD_BOTTOM = 3, TICK = 22; // pixels: above the curves, below them, between upward ticks
+const PAD_TOP = 14, PAD_BOTTOM = 3, TICK = 22, NAME = 12, TINY = 40; // pixels: above the curves, below them, between upward ticks, of a name; charts below TINY have no room to lose
 
-// Several curves with one upward axis; returns the reach that it has.
+// Several curves with one upward axis, which `reach` may fix.
 export function drawColumns(pen: Pen, box: Box, height: number, curves: readonly ColumnCurve[], kind: Amount, names: TickName[], reach?: [number, number]): void {
   const count = Math.max(1, Math.round(box.width)), drawn = curves.map((curve) => curve.columns(box.low, box.high, count)), [least, most] = reach ?? reachOf(drawn);
   if (!(most > least)) { drawNote(pen, box, "nothing in view", height); return; }
-  const tall = height - PAD_TOP - PAD_BOTTOM, up = (value: number): number => box.top + PAD_TOP + (most - value) / (most - least) * tall;
-  for (const { value, text } of signedTicks(least, most, kind, Math.max(1, Math.floor(tall / TICK)))) {
+  const above = height < TINY ? 2 : PAD_TOP, tall = height - above - PAD_BOTTOM, up = (value: number): number => box.top + above + (most - value) / (most - least) * tall;
+  const taken: number[] = [];
+  for (const { value, text } of signedTicks(least, most, kind, Math.max(1, Math.floor(tall / TICK))).sort((a, b) => Math.abs(a.value) - Math.abs(b.value))) { // 0 first: others make room for it
     const y = Math.round(up(value));
     pen.fillStyle = colour("--line");
     pen.fillRect(box.left, y, box.width, 1);
+    if (taken.some((other) => Math.abs(other - y) < NAME)) continue;
+    taken.push(y);
     names.push({ text, y });
   }
   curves.forEach((curve, number) => {

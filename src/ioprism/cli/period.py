@@ -206,9 +206,7 @@ def _write_page(
     from ioprism.reports.to_html import period as html_form
     from ioprism.storage.atomic import atomic_write_text
 
-    others = other_directions(
-        trace, LocalEngine(), settings, answered=periodicity.whole.direction
-    )
+    others = other_directions(trace, LocalEngine(), settings, answered=periodicity.whole.direction)
     atomic_write_text(page, html_form.page(periodicity, trace, settings, others), replace=replace)
 
 

@@ -28,8 +28,7 @@ from ioprism.periodicity.spectral.wavelet import (
     highest_level,
     scalogram,
 )
-from ioprism.reports.to_html.page import asset, short
-from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.page import shell_page, short
 
 COUNTS = (2, 3, 5, 10)  # waves in a sum, as in the paper's figures
 FITTED_SAMPLES = 2048  # for the page; more would take seconds
@@ -48,13 +47,8 @@ def page(
     job: JobPeriodicity, trace: Trace, settings: PeriodSettings, others: Sequence[Periodicity] = ()
 ) -> str:
     """Return the page: the answer, and the directions that it is not about."""
-    return frame(
-        title="The period of a job's I/O",
-        body=asset("shell.html"),
-        styles=("shell.css",),
-        scripts=("period.js",),
-        data=_data(job, trace, settings, others),
-    )
+    data = _data(job, trace, settings, others)
+    return shell_page("period", title="The period of a job's I/O", data=data)
 
 
 def _data(

@@ -12,7 +12,7 @@ export class TimeAxis {
   private readonly listeners = new Set<() => void>();
 
   // `calendar`: times are seconds since 1970, named by their date.
-  constructor(readonly first: number, readonly last: number, readonly calendar = false) {
+  constructor(public first: number, public last: number, readonly calendar = false) {
     this.low = first;
     this.high = last;
   }
@@ -30,6 +30,14 @@ export class TimeAxis {
     this.low = from;
     this.high = Math.min(this.last, to);
     this.listeners.forEach((listener) => listener());
+  }
+
+  // Another whole, for time that grows or is arranged anew; all of it is shown, or what was seen of it.
+  setWhole(first: number, last: number, keepView = false): void {
+    const { low, high, whole } = this;
+    [this.first, this.last] = [first, last];
+    if (keepView && !whole) this.show(low, high);
+    else { [this.low, this.high] = [first, last]; this.listeners.forEach((listener) => listener()); }
   }
 
   reset(): void { this.show(this.first, this.last); }

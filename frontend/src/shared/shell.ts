@@ -20,6 +20,7 @@ export function fillTop({ subject, verdict, next = "", warnings = [] }: Top): vo
   for (const [id, text] of [["subject", subject], ["verdict", verdict], ["next-step", next]] as const) { byId(id).textContent = text; byId(id).title = text; }
   byId("warnings").replaceChildren(...warnings.map((text) => el("p", { class: "warning" }, text)));
   byId("warnings").hidden = !warnings.length;
+  document.documentElement.dataset["filled"] = "";
 }
 
 // An entry of the list at the left; `level` large, medium or small is its colour by cost.
@@ -58,6 +59,15 @@ export abstract class Shell<V extends ShellView, R extends TrackRow> {
   toggle(key: string): void { const { open } = this.store.view; this.change({ open: open.includes(key) ? open.filter((one) => one !== key) : [...open, key] }); }
   pin(key: string): void { const { pins } = this.store.view; this.change({ pins: pins.includes(key) ? pins.filter((one) => one !== key) : [...pins, key] }); }
   show(low: number, high: number): void { this.moved = true; this.axis.show(low, high); this.moved = false; }
+
+  // Another whole of the time axis; what the link shows of it stays.
+  setWhole(first: number, last: number): void {
+    const { low, high } = this.store.view;
+    this.moved = true;
+    this.axis.setWhole(first, last);
+    if (low !== null && high !== null) this.axis.show(low, high);
+    this.moved = false;
+  }
 
   protected bind(): void {
     const { store, axis, pane } = this;
@@ -195,7 +205,8 @@ export class TrackPage<V extends ShellView = ShellView> extends Shell<V, Track> 
     ]);
   }
 
-  start(): this {
+  // `data`: what tracks still wait for; the words of the page are there before.
+  start(data: Promise<unknown> | null = null): this {
     const { parts, pane } = this, alone = !(typeof parts.tracks === "function" || parts.tracks.length);
     fillTop(parts.top);
     byId("story").setAttribute("aria-label", parts.storyName);
@@ -212,9 +223,14 @@ export class TrackPage<V extends ShellView = ShellView> extends Shell<V, Track> 
     pane.overview = parts.overview ?? null;
     pane.setTracks(parts.tracks);
     this.bind();
-    this.store.restore();
-    markReady();
+    if (data) void data.then(() => this.finish()); else this.finish();
     return this;
+  }
+
+  private finish(): void {
+    this.store.restore();
+    this.pane.arrange();
+    markReady();
   }
 
   // Draws everything again, after data or choices of the page have changed.

@@ -30,14 +30,15 @@ export function duration(value: Maybe): string {
   if (missing(value)) return "–";
   const size = Math.abs(value);
   if (size === 0) return "0 s";
+  if (value < 0) return `−${duration(size)}`;
   if (size < 0.9995e-6) return `${digits(value * 1e9)} ns`;
   if (size < 0.9995e-3) return `${digits(value * 1e6)} µs`;
   if (size < 0.9995) return `${digits(value * 1e3)} ms`;
   if (size < 99.95) return `${digits(value)} s`;
-  const whole = Math.round(size), sign = value < 0 ? "−" : "", two = (n: number): string => String(n).padStart(2, "0");
-  if (whole < 3600) return `${sign}${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
+  const whole = Math.round(size), two = (n: number): string => String(n).padStart(2, "0");
+  if (whole < 3600) return `${Math.floor(whole / 60)} min ${two(whole % 60)} s`;
   const minutes = Math.round(size / 60);
-  return `${sign}${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
 // A length and its standard deviation with the digits that the deviation leaves: 10.18 s, standard deviation 0.79 s.

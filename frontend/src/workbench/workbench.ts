@@ -50,13 +50,13 @@ class Workbench extends Shell<View, Row> {
   async start(): Promise<void> {
     const { data, job } = this;
     if (data.only) document.documentElement.dataset["only"] = only(data.only);
+    this.bindControls();
     this.fillText();
     if (data.explore) { const { marks, header } = await fetchTile(this.axis.first, this.axis.last, ""); job.rankStep = header.rank_step; job.loaded = { low: this.axis.first, high: this.axis.last, ranks: null }; data.timeline.width = header.width; job.adopt(marks); }
     else if (data.timeline.count && data.timeline.data && data.timeline.columns) {
       job.adopt(decodeMarks(data.timeline as Parameters<typeof decodeMarks>[0], await inflate(fromBase64(data.timeline.data))));
       delete data.timeline.data;
     }
-    this.bindControls();
     this.early = job.marks.count > 200000;
     this.store.restore();
     if (data.only === "rhythm") this.store.set({ tab: "period" });

@@ -96,7 +96,7 @@ def compare(
         )
     comparison, history = compare_sides(old, new), new.typical.verdict.history
     if page is not None:
-        text = html_form.page(comparison, old.typical, new.typical)
+        text = html_form.page(comparison, old, new)
         atomic_write_text(page, text, replace=force)
     if as_json:
         body = to_json.between(old.typical.trace, new.typical.trace) | comparison.to_dict()

@@ -1,55 +1,75 @@
-"""The page of `ioprism compare`: two runs on the same axes, and what became of the findings."""
+"""The page of `ioprism compare`: two runs aligned by phase, what was promised and delivered."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from ioprism.comparison.alignment import align_runs
 from ioprism.comparison.changes import Comparison
-from ioprism.model.layers import HEIGHT, LAYERS, TITLES
-from ioprism.model.schema import OPERATIONS
+from ioprism.comparison.repetitions import Difference
+from ioprism.comparison.steps import Side, diagnosed_stall
 from ioprism.model.verdict import Finding
 from ioprism.report_steps import Document
 from ioprism.reports.comparing import details, metric_row, telling, verdict
-from ioprism.reports.to_html.page import asset
-from ioprism.reports.to_html.page import page as frame
-from ioprism.reports.to_html.report import embedded, rank_count
+from ioprism.reports.to_html.page import shell_page
+from ioprism.reports.to_html.report import picture
 from ioprism.text import printable
 from ioprism.units import format_seconds
 
-STYLES = ("plots.css", "report.css")
-SCRIPTS = ("charts.js", "plots.js", "report-marks.js", "report-paint.js", "report-raster.js",
-           "report-state.js", "report-frame.js", "report-timeline.js", "report-series.js",
-           "report-findings.js", "compare.js")  # fmt: skip
 
-
-def page(comparison: Comparison, before: Document, after: Document) -> str:
-    """Return the page."""
-    return frame(
+def page(comparison: Comparison, before: Side, after: Side) -> str:
+    """Return the page; of several runs on a side, the one of median length is drawn."""
+    return shell_page(
+        "compare",
         title="What a change did to a job's I/O",
-        body=asset("compare.html"),
-        styles=STYLES,
-        scripts=SCRIPTS,
         data=_data(comparison, before, after),
     )
 
 
-def _data(comparison: Comparison, before: Document, after: Document) -> dict[str, Any]:
+def _data(comparison: Comparison, before: Side, after: Side) -> dict[str, Any]:
+    drawn = [_run("before", before), _run("after", after)]
+    old, new = ((float(one["time"][0]), float(one["time"][1])) for one in drawn)
+    segments = align_runs(before.typical.phases, after.typical.phases, (old, new))
     return {
         "verdict": verdict(comparison),
         "details": details(comparison),
         "warnings": [f"Not comparable: {printable(text)}" for text in comparison.warnings],
-        "layers": list(LAYERS),
-        "titles": TITLES,
-        "heights": HEIGHT,
-        "operations": list(OPERATIONS),
-        "files": {},
-        "stripes": {},
-        "timeline": {"source": "calls"},
+        "run_time": _difference(comparison.runtime),
+        "io_stall": _difference(comparison.stall),
+        "promise": None if comparison.promise is None else asdict(comparison.promise),
+        "causes": [
+            {
+                "code": cause.code,
+                "title": printable(cause.title),
+                "before": cause.before,
+                "low": cause.low,
+                "high": cause.high,
+                "after": cause.after,
+                "removed": cause.removed,
+            }
+            for cause in comparison.causes
+        ],
         "metrics": [[*metric_row(m), _judgement(m.better)] for m in telling(comparison)],
         "gone": [_line(finding) for finding in comparison.gone],
         "new": [_line(finding) for finding in comparison.new],
         "kept": [_line(pair.after, pair.before) for pair in comparison.kept],
-        "runs": [_run("before", before), _run("after", after)],
+        "segments": [
+            {"kind": one.kind, "before": one.before, "after": one.after} for one in segments
+        ],
+        "runs": drawn,
+    }
+
+
+def _difference(change: Difference | None) -> dict[str, Any] | None:
+    if change is None:
+        return None
+    return {
+        "before": change.before,
+        "after": change.after,
+        "saved": change.saved,
+        "low": change.low,
+        "high": change.high,
     }
 
 
@@ -64,13 +84,20 @@ def _line(finding: Finding, before: Finding | None = None) -> dict[str, Any]:
     return {"level": finding.severity.value, "title": printable(finding.title), "stake": stake}
 
 
-def _run(name: str, document: Document) -> dict[str, Any]:
-    shown, trace = document.timeline, document.trace
+def _run(name: str, side: Side) -> dict[str, Any]:
+    """One side: the picture of its typical run, and the times of all its runs."""
+    typical = side.typical
+    seconds = side.seconds or tuple(one.trace.job.runtime for one in side.documents)
     return {
+        **picture(typical),
         "name": name,
-        "source": [printable(path.name) for path in trace.paths],
-        "ranks": rank_count(trace, shown),
-        "end": max(shown.end, trace.job.runtime or 0.0),
-        "timeline": embedded(shown),
-        "warnings": [printable(text) for text in document.warnings],
+        "warnings": [printable(text) for text in typical.warnings],
+        "all": [
+            {"source": _source(one), "seconds": length, "stall": diagnosed_stall(one)[0]}
+            for one, length in zip(side.documents, seconds, strict=True)
+        ],
     }
+
+
+def _source(document: Document) -> str:
+    return ", ".join(printable(path.name) for path in document.trace.paths)

@@ -57,7 +57,7 @@ def page(
 
 
 def shell_page(name: str, *, title: str, data: Mapping[str, Any], connect: bool = False) -> str:
-    """Return a page on the shell of `frontend/src/shared/`: `name` is its folder in frontend/src."""
+    """Return a page on the shell; `name` is its folder in frontend/src."""
     return page(
         title=title,
         body=asset("shell.html"),

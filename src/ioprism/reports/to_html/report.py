@@ -44,27 +44,34 @@ def framed(content: Mapping[str, Any], *, connect: bool = False) -> str:
 
 def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
     """Return what the page shows; with `explore`, marks are asked for instead of embedded."""
-    trace, shown = document.trace, document.timeline
     return {
-        "source": [printable(path.name) for path in trace.paths],
+        **picture(document, explore=explore),
         "warnings": [printable(text) for text in document.warnings],
         "verdict": {"line": document.verdict.line, "first": first_advice(document.verdict)},
         "facts": [list(fact) for fact in job_facts(document)],
+        "diagnosis": _diagnosis(document),
+        "findings": _findings(document),
+        "rhythm": _periodicity(document.periodicity),
+        "tables": [sheet.to_dict() for sheet in sheets(document)],
+    }
+
+
+def picture(document: Document, *, explore: bool = False) -> dict[str, Any]:
+    """Return what tracks of a job are drawn from."""
+    trace, shown = document.trace, document.timeline
+    return {
+        "source": [printable(path.name) for path in trace.paths],
         "ranks": rank_count(trace, shown),
         "layers": list(LAYERS),
         "titles": TITLES,
         "heights": HEIGHT,
         "hosts": hosts(trace),
         "threads": threads(trace),
-        "diagnosis": _diagnosis(document),
         "sizes": _sizes(document),
         "operations": list(OPERATIONS),
         "files": file_names(trace, shown),
         "stripes": stripes(trace, shown),
-        "findings": _findings(document),
         "phases": _phases(document.phases),
-        "rhythm": _periodicity(document.periodicity),
-        "tables": [sheet.to_dict() for sheet in sheets(document)],
         "timeline": about(shown) if explore else embedded(shown),
         "time": [min(0.0, shown.start), max(shown.end, trace.job.runtime or 0.0)],
         "explore": explore,

@@ -3,8 +3,7 @@ import { rampAt, css, colour, rgb, type Rgb } from "../shared/colours.ts";
 import { drawColumns, sampledCurve, shadeRanges, waveCurve, type ColumnCurve } from "../shared/columns.ts";
 import { acrossOf, type Box, type TickName } from "../shared/curves.ts";
 import type { Pen } from "../shared/pen.ts";
-import { logSteps } from "../shared/plot_parts.ts";
-import type { Amount } from "../shared/ticks.ts";
+import { scaleTicks, type Amount } from "../shared/ticks.ts";
 import { track, type Tip, type Track } from "../shared/tracks.ts";
 import { bytes, clock, duration, plain, rate } from "../shared/units.ts";
 import { everywhere, nameOf, type Asynchronous, type Picture, type View } from "./data.ts";
@@ -152,10 +151,10 @@ function drawPicture(pen: Pen, box: Box, height: number, picture: PeriodPicture,
   pen.imageSmoothingEnabled = true;
   pen.drawImage(picture.image(), (from - start) * perSecond, 0, Math.max(0.01, (to - from) * perSecond), picture.rows, across(from), top, across(to) - across(from), tall);
   let free = -Infinity;
-  for (const value of logSteps(periods[0], periods[periods.length - 1], Math.max(2, Math.floor(tall / 18))).reverse()) {
+  for (const { value, text } of scaleTicks({ low: periods[0], high: periods[periods.length - 1], kind: "seconds", log: true }, Math.max(2, Math.floor(tall / 18))).reverse()) {
     const y = level(value);
     if (y < free || y < top + 2) continue;
-    names.push({ text: duration(value).replace(/\.0+ /, " "), y });
+    names.push({ text, y });
     free = y + 13;
   }
   if (answer === null || answer < periods[0] || answer > periods[periods.length - 1]) return;

@@ -4,19 +4,6 @@ import { colour, css, FONT, rgb } from "./colours.ts";
 import type { Pen } from "./pen.ts";
 import type { Frame } from "./plot.ts";
 
-// 1, 2, 5 of each power of ten while there is room, else powers alone.
-export function logSteps(low: number, high: number, most: number): number[] {
-  const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high)), inside = (value: number): boolean => value >= low * 0.999 && value <= high * 1.001;
-  for (const factors of [[1, 2, 5], [1, 3], [1]]) {
-    const values: number[] = [];
-    for (let power = first; power <= last; power += 1) for (const factor of factors) if (inside(factor * 10 ** power)) values.push(+(factor * 10 ** power).toPrecision(3));
-    if (values.length <= most) return values;
-  }
-  const step = Math.ceil((last - first + 1) / Math.max(1, most)), values: number[] = [];
-  for (let power = first; power <= last; power += step) if (inside(10 ** power)) values.push(10 ** power);
-  return values;
-}
-
 export interface Distribution { x: number[]; y: number[] } // ascending values, and the share of all up to each
 export function distributionOf(values: Iterable<number>, points = 600): Distribution {
   const sorted = [...values].filter((value) => Number.isFinite(value)).sort((a, b) => a - b), every = Math.max(1, Math.ceil(sorted.length / points)), x: number[] = [], y: number[] = [];
@@ -58,7 +45,8 @@ export function drawStems(pen: Pen, frame: Frame, x: ArrayLike<number>, y: Array
 }
 
 export function drawBand(pen: Pen, frame: Frame, along: "x" | "y", low: number, high: number): void {
-  pen.fillStyle = colour("--select");
+  const [r, g, b] = rgb("--rest");
+  pen.fillStyle = `rgb(${r} ${g} ${b} / .18)`;
   const from = along === "x" ? Math.max(frame.left, frame.x(low)) : Math.max(frame.top, frame.y(high)), to = along === "x" ? Math.min(frame.left + frame.width, frame.x(high)) : Math.min(frame.top + frame.height, frame.y(low));
   if (to > from) { if (along === "x") pen.fillRect(from, frame.top, to - from, frame.height); else pen.fillRect(frame.left, from, frame.width, to - from); }
 }

@@ -141,7 +141,7 @@ function convergencePlot(): Plot {
 
 // ---- `tune` ----
 
-const CHOICES: [string, string][] = [["configuration", "text"], ["nodes", "count"], ["cores", "count"], ["burst", "bytes"], ["stripes", "text"], ["predicted", "seconds"], ["from", "seconds"], ["to", "seconds"], ["speedup", "number"], ["clear", "text"]];
+const CHOICES: [string, string][] = [["configuration", "text"], ["nodes", "count"], ["cores", "count"], ["burst", "bytes"], ["stripes", "text"], ["predicted", "seconds"], ["from", "seconds"], ["to", "seconds"], ["speedup", "text"], ["clear", "text"]];
 const [SECONDS, LOW, HIGH, SPEEDUP] = [5, 6, 7, 8];
 
 function tuningStory(tuning: Tuning): HTMLElement[] {
@@ -155,7 +155,7 @@ function tuningPlot(tuning: Tuning): Plot {
   const numbers = (row: unknown[], place: number): number => Number(row[place]), all = tuning.choices, every = [tuning.now.low, tuning.now.high, ...all.flatMap((row) => [numbers(row, LOW), numbers(row, HIGH)])];
   return new Plot({
     label: "Predicted time of configurations that write the same bytes", title: "Predicted time of each configuration, fastest left; lines are intervals", height: 340,
-    x: () => ({ low: 0, high: all.length + 1, kind: "count", title: "configuration" }), y: () => { const [low, high] = logReach(every); return { low, high, kind: "seconds", log: true, title: "predicted" }; },
+    x: () => ({ low: 0.3, high: all.length + 0.7, kind: "count", title: "configuration" }), y: () => { const [low, high] = logReach(every); return { low, high, kind: "seconds", log: true, title: "predicted" }; },
     draw: (pen, frame) => {
       drawBand(pen, frame, "y", tuning.now.low, tuning.now.high);
       drawRule(pen, frame, "y", tuning.now.seconds, `now: ${duration(tuning.now.seconds)}`);
@@ -181,7 +181,7 @@ function tabs(): Tab[] {
   const { tuning } = data;
   if (tuning) made.unshift({ id: "choices", title: "Configurations", fill: (panel) => {
     panel.replaceChildren();
-    const columns = CHOICES.map(([name, kind]) => ({ name, kind })), rows = tuning.choices.map((row) => row.map((cell, n) => n === SPEEDUP ? +Number(cell).toFixed(2) : cell));
+    const columns = CHOICES.map(([name, kind]) => ({ name, kind })), rows = tuning.choices.map((row) => row.map((cell, n) => n === SPEEDUP ? Number(cell).toFixed(2) : cell));
     sheetTable(panel, { title: "Configurations that write the same bytes", note: "Fastest first. Clear: the intervals do not overlap.", columns, rows }, () => null);
   } });
   return made;
@@ -190,6 +190,7 @@ function tabs(): Tab[] {
 const symbols = (): HTMLElement => el("dl", { class: "symbols" }, ...data.symbols.flatMap(([symbol, meaning]) => [el("dt", {}, `${symbol}: `), el("dd", {}, meaning)]));
 
 const plots = data.tuning ? [tuningPlot(data.tuning)] : charts();
+if (data.tuning) plots[0].element.classList.add("whole");
 page.parts.charts = plots.map((plot) => plot.element);
 plots.forEach((plot) => page.plots.add(plot));
 page.start();

@@ -1,6 +1,6 @@
 // The page of `ioprism schedule`: policies beside each other, and whose turn it is when.
 import { TimeAxis } from "../shared/axis.ts";
-import { colour, css, FONT, rgb } from "../shared/colours.ts";
+import { css, rgb } from "../shared/colours.ts";
 import { acrossOf, type Box } from "../shared/curves.ts";
 import { byId, el } from "../shared/dom.ts";
 import type { Pen } from "../shared/pen.ts";
@@ -92,7 +92,7 @@ function fillGain(panel: HTMLElement): void {
   const all = data.outcomes, ends = (read: (one: Outcome) => Interval): [number, number] => { const low = Math.min(...all.map((one) => read(one).low)), high = Math.max(...all.map((one) => read(one).high)), room = 0.15 * (high - low) || 0.05; return [low - room, high + 2 * room]; };
   const [left, right] = ends((one) => one.utilisation), [bottom, top] = ends((one) => one.io_slowdown);
   const plot = new Plot({
-    label: "Utilisation against I/O slowdown of each policy, with 95 % intervals", title: "Lower right is better; lines are 95 % intervals", height: Math.max(160, panel.clientHeight - 40),
+    label: "Utilisation against I/O slowdown of each policy, with 95 % intervals", title: "Lower right is better; lines are 95 % intervals", height: Math.max(160, panel.clientHeight - 60),
     x: () => ({ low: left, high: Math.min(1, right), kind: "share", title: "utilisation" }), y: () => ({ low: Math.max(0, bottom), high: top, kind: "number", title: "I/O slowdown" }),
     draw: (pen, frame) => all.forEach((one, n) => {
       const x = frame.x(one.utilisation.mean), y = frame.y(one.io_slowdown.mean), across = frame.x(one.utilisation.high) - frame.x(one.utilisation.low), tall = frame.y(one.io_slowdown.low) - frame.y(one.io_slowdown.high);
@@ -100,17 +100,13 @@ function fillGain(panel: HTMLElement): void {
       pen.fillRect(frame.x(one.utilisation.low), y - 0.75, across, 1.5);
       pen.fillRect(x - 0.75, frame.y(one.io_slowdown.high), 1.5, tall);
       pen.fillRect(x - 3.5, y - 3.5, 7, 7);
-      pen.font = FONT;
-      pen.fillStyle = colour("--ink");
-      pen.textAlign = x > frame.left + 0.8 * frame.width ? "right" : "left";
-      pen.fillText(one.name, x + (pen.textAlign === "right" ? -7 : 7), y + (n % 2 ? 14 : -6));
     }),
     tip: (x, y) => { const near = [...all].sort((a, b) => distance(a, x, y) - distance(b, x, y))[0]; return near ? { title: near.name, facts: [["utilisation", `${(100 * near.utilisation.mean).toFixed(1)} %`], ["I/O slowdown", factor(near.io_slowdown.mean)], ["max stretch", plain(+factor(near.max_stretch.mean))]] } : null; },
   });
   const distance = (one: Outcome, x: number, y: number): number => ((one.utilisation.mean - x) / (right - left)) ** 2 + ((one.io_slowdown.mean - y) / (top - bottom)) ** 2;
   page.plots.clear();
   page.plots.add(plot);
-  panel.replaceChildren(plot.element);
+  panel.replaceChildren(el("div", { class: "legend" }, ...all.map((one, n) => swatch(one.name, TONES[n % TONES.length]))), plot.element);
 }
 
 page.start();

@@ -27,7 +27,7 @@ function clockText(value: number, step: number): string {
 function shortText(value: number, step: number): string {
   const [unit, name] = UNITS.find(([size]) => step >= size * 0.999 || size === 1e-9) ?? UNITS[3];
   const places = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-6));
-  return `${(value / unit).toFixed(places)} ${name}`;
+  return `${(value / unit).toFixed(places).replace("-", "−")} ${name}`;
 }
 
 // Ticks of seconds between low and high; far from 0 and close together, they count from a base.

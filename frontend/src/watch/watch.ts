@@ -10,7 +10,7 @@ import { Link, SHELL_VIEW, type ShellView } from "../shared/state.ts";
 import { sheetTable } from "../shared/tables.ts";
 import type { Tab } from "../shared/tabs.ts";
 import { track, type Track } from "../shared/tracks.ts";
-import { bytes, count, duration, rate, share, withSpread } from "../shared/units.ts";
+import { bytes, count, duration, rate, share, wholeSeconds, withSpread } from "../shared/units.ts";
 import { byNeed, EMPTY, pauseAfter, PeriodLog, Recent, whenText, type Change, type Fleet, type Job, type Prediction, type Turn } from "./jobs.ts";
 
 interface WatchView extends ShellView { job: string; horizon: string }
@@ -31,7 +31,7 @@ const page: TrackPage<WatchView> = new TrackPage<WatchView>({
   top: { subject: "running jobs", verdict: "Waiting for jobs", next: "connecting" },
   story: [], storyName: "Jobs that need attention",
   controls: [jobChooser(), select("look ahead", HORIZONS, "", (horizon) => { page.store.set({ horizon }); void ask(); })],
-  legend: [swatch("what happened", CAME), swatch("predicted", AHEAD), swatch("late or missed", MISSED), swatch("period holds", HOLDS)],
+  legend: [swatch("what happened", CAME), swatch("predicted", AHEAD), swatch("late or missed", MISSED), swatch("period found", HOLDS)],
   tracks: () => tracks(), overview: (pen, box, height) => drawOverview(pen, box, height),
   tabs: tabs(),
   changed: (changed) => { if (changed.has("job") || changed.has("horizon")) { signal = null; fill(); void askSignal(); } },
@@ -67,7 +67,7 @@ function fill(): void {
 
 function stateText(): string {
   if (!everHeard) return failures ? "not connected" : "connecting";
-  if (failures > 1) return `Not connected for ${duration(Math.round(since()))}: this is what was known then. Trying again.`;
+  if (failures > 1) return `Not connected for ${wholeSeconds(since())}: this is what was known then. Trying again.`;
   return `connected · ${count(fleet.jobs.length)} ${fleet.jobs.length === 1 ? "job" : "jobs"} · ${count(fleet.jobs.reduce((sum, one) => sum + one.messages, 0))} messages`;
 }
 
@@ -80,12 +80,12 @@ function machineVerdict(): string {
   const next = fleet.overlaps.find((one) => one.end > since());
   if (!next) return fleet.jobs.length ? `No overlap of I/O phases within ${duration(fleet.horizon)}` : "Waiting for jobs";
   const names = next.jobs.length > 3 ? `${next.jobs.slice(0, 2).join(", ")} and ${next.jobs.length - 2} more jobs` : next.jobs.join(" and ");
-  return `${names} will do I/O at the same time ${whenText(next.start - since(), next.end - since(), duration)}`;
+  return `${names} will do I/O at the same time ${whenText(next.start - since(), next.end - since(), wholeSeconds)}`;
 }
 
 function countdown(job: Job): string {
   const next = job.ahead.find((one) => one.end > since()) ?? job.ahead[0];
-  return next ? whenText(next.start - since(), next.end - since(), duration) : "unknown";
+  return next ? whenText(next.start - since(), next.end - since(), wholeSeconds) : "unknown";
 }
 
 function jobStory(job: Job): HTMLElement[] {
@@ -93,7 +93,7 @@ function jobStory(job: Job): HTMLElement[] {
   if (job.period !== null) facts.push(["period", withSpread(job.period, job.spread ?? 0)], ["confidence", share(job.confidence)]);
   if (next) facts.push(["next phase", `${bytes(next.bytes)} within ${duration(next.end - next.start)}`], ["on time with", `${share(next.confidence)} probability`]);
   if (job.on_time_share !== null) facts.push(["so far on time", `${share(job.on_time_share)} of the last ${count(job.predicted.length)}`]);
-  facts.push(["last heard", `${duration(Math.round(job.silent_seconds + since()))} ago`], ["messages", count(job.messages)]);
+  facts.push(["last heard", `${wholeSeconds(job.silent_seconds + since())} ago`], ["messages", count(job.messages)]);
   if (job.ranks !== null) facts.push(["ranks", count(job.ranks)]);
   return [el("h2", {}, "Next phase"), el("p", { class: "countdown" }, countdown(job)), factList(facts),
     ...(job.likely.length ? [el("h2", {}, "Likely periods"), factList(job.likely.map(([low, high, probability]): [string, string] => [share(probability), high - low < 0.01 * low ? duration(low) : `${duration(low)} to ${duration(high)}`]))] : []),
@@ -131,7 +131,7 @@ function jobTrack(job: Job, height: number, label = job.job): Track {
     title: job.job, click: () => choose(job.job),
     tip: (time) => {
       const next = job.ahead.find((one) => time >= one.start - since() && time <= one.end - since()), past = job.predicted.find((one) => Math.abs(time - (one.came ?? one.due) + since()) < 0.25 * (job.period ?? 1));
-      if (next) return { title: job.job, facts: [["expected", whenText(next.start - since(), next.end - since(), duration)], ["bytes", bytes(next.bytes)], ["on time with", `${share(next.confidence)} probability`]] };
+      if (next) return { title: job.job, facts: [["expected", whenText(next.start - since(), next.end - since(), wholeSeconds)], ["bytes", bytes(next.bytes)], ["on time with", `${share(next.confidence)} probability`]] };
       return { title: job.job, facts: past ? [["predicted", `${duration(since() - past.due)} ago`], ["came", past.came === null ? "never" : `${duration(Math.abs(past.came - past.due))} ${past.came > past.due ? "late" : "early"}`]] : [["period", job.period === null ? "none" : duration(job.period)]] };
     },
   });
@@ -173,7 +173,7 @@ function drawNow(pen: Pen, box: Box, tall: number): void {
 function overlapTrack(): Track {
   const shift = since(), ahead = fleet.overlaps.slice(0, MOST_OVERLAPS);
   return track("overlaps", "overlaps", 26, (pen, box, tall) => { for (const one of ahead) drawSpan(pen, box, one.start - shift, one.end - shift, box.top + 4, tall - 9, rgb(MISSED), `${one.jobs.length} jobs`); drawNow(pen, box, tall); if (!ahead.length) note(pen, box, tall, "none expected"); },
-    { title: "Several jobs at once", tip: (time) => { const one = ahead.find((other) => time >= other.start - shift && time <= other.end - shift); return one ? { title: `${one.jobs.length} jobs at once`, facts: [["jobs", one.jobs.slice(0, 8).join(", ")], ["together", rate(one.rate)], ["from", whenText(one.start - shift, one.end - shift, duration)]] } : null; } });
+    { title: "Several jobs at once", tip: (time) => { const one = ahead.find((other) => time >= other.start - shift && time <= other.end - shift); return one ? { title: `${one.jobs.length} jobs at once`, facts: [["jobs", one.jobs.slice(0, 8).join(", ")], ["together", rate(one.rate)], ["from", whenText(one.start - shift, one.end - shift, wholeSeconds)]] } : null; } });
 }
 
 function note(pen: Pen, box: Box, tall: number, text: string): void {
@@ -221,7 +221,7 @@ function tabs(): Tab[] {
     } },
     { id: "overlaps", title: "Overlaps", fill: (panel) => {
       panel.replaceChildren();
-      sheetTable(panel, { title: "Overlaps ahead", note: "", columns: [text("when"), { name: "lasts", kind: "seconds" }, text("jobs"), { name: "together", kind: "rate" }], rows: fleet.overlaps.slice(0, MOST_OVERLAPS).map((one) => [whenText(one.start - since(), one.end - since(), duration), one.end - one.start, one.jobs.join(", "), one.rate]) }, () => null);
+      sheetTable(panel, { title: "Overlaps ahead", note: "", columns: [text("when"), { name: "lasts", kind: "seconds" }, text("jobs"), { name: "together", kind: "rate" }], rows: fleet.overlaps.slice(0, MOST_OVERLAPS).map((one) => [whenText(one.start - since(), one.end - since(), wholeSeconds), one.end - one.start, one.jobs.join(", "), one.rate]) }, () => null);
     } },
     { id: "turns", title: "Turns", fill: (panel) => {
       panel.replaceChildren();

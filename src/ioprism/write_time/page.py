@@ -146,7 +146,8 @@ def tuning_page(tuning: Tuning, model: WriteTimeModel) -> str:
         + (f"; {best.speedup:.2f} times faster: {configuration_text(best.estimate.pattern)}"
            if best else "; no configuration is faster"),
         "next": f"{now.level:.0%} interval "
-        f"{format_seconds(now.low)} to {format_seconds(now.high)}; most of the time goes to {' or '.join(now.leading)}.",
+        f"{format_seconds(now.low)} to {format_seconds(now.high)}; "
+        f"most of the time goes to {' or '.join(now.leading)}.",
         "warnings": list(now.warnings),
         "models": [],
         "sets": [],

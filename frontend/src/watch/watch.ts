@@ -41,7 +41,7 @@ const since = (): number => (performance.now() - heard) / 1000; // seconds that 
 const chosen = (): Job | null => fleet.jobs.find((one) => one.job === chosenName()) ?? null;
 // The page of one job shows the first until another is chosen.
 const chosenName = (): string => page.store.view.job || (options.view === "job" ? fleet.jobs[0]?.job ?? "" : "");
-const choose = (job: string): void => page.store.set({ job: job || (options.view === "job" ? "~all" : "") });
+function choose(job: string): void { page.store.set({ job: job || (options.view === "job" ? "~all" : "") }); }
 
 function jobChooser(): HTMLLabelElement {
   const made = select("job", [["", "all jobs"]], "", choose);

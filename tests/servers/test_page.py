@@ -150,8 +150,10 @@ def test_of_too_many_jobs_the_largest_are_kept(
     assert "this page shows the 2 of" in (tmp_path / "machine.html").read_text("utf-8")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+TABS = ("short", "volume", "patterns", "jobs", "movers", "week", "sizes", "interference")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_the_page_draws_every_answer_and_fits_the_screen(
     screen: Page, path: Path, width: int, scheme: Literal["light", "dark"]
 ) -> None:
@@ -159,33 +161,37 @@ def test_the_page_draws_every_answer_and_fits_the_screen(
     screen.emulate_media(color_scheme=scheme)
 
     screen.goto(path.as_uri())
+    screen.wait_for_selector("html[data-ready]", state="attached")
 
-    assert screen.inner_text("#dominance") == "Write-dominated: 100% of the bytes are written."
-    assert "A bin is 2" in screen.inner_text("#bin")
-    assert screen.locator("#week-write rect").count() == 7 * 24 + 20  # cells and their scale
-    assert "no job of the list" in screen.text_content("#parts")  # type: ignore[operator]
-    names = screen.locator("#load text").all_text_contents()
-    assert len(names) == len(HOSTILE) + 5 + 5  # servers, times and the scale
-    assert screen.evaluate("document.documentElement.scrollWidth") <= width
+    assert screen.inner_text("h1").startswith("Write-dominated: 100% of the bytes are written.")
+    assert "a step is 2" in screen.inner_text("#shades")
+    assert "no job of the list" in screen.inner_text("#tab-panel")
+    assert screen.evaluate("ioprism.pane.layout.rows.length") == 2 + len(HOSTILE)
+    for tab in TABS:
+        screen.click(f"#tab-{tab}")
+        assert len(screen.inner_text("#tab-panel")) > 40, tab
+        assert screen.evaluate("document.documentElement.scrollWidth") <= width, tab
+    assert screen.locator("img").count() == 0
 
 
-def test_choosing_a_user_counts_again(screen: Page, path: Path) -> None:
-    screen.goto(path.as_uri())
+def test_choosing_a_user_or_a_time_counts_again(screen: Page, path: Path) -> None:
+    screen.goto(path.as_uri() + "#tab=movers")
+    screen.wait_for_selector("html[data-ready]", state="attached")
 
-    screen.select_option("#user", "1")
-
+    screen.select_option("#user", index=2)
     assert screen.inner_text("#chosen") == "1 of 5 jobs"
     assert screen.locator("#users tbody tr").count() == 1
-
-
-def test_cards_and_legends_read_as_sentences(screen: Page, path: Path) -> None:
-    screen.goto(path.as_uri())
-
-    cards = screen.inner_text("#facts")
-    assert "written by the servers" in cards
-    assert "write by the" not in cards
-    legend = [text for text in screen.locator("#heat-write text").all_text_contents() if text]
-    assert len([text for text in legend if text.endswith((" job", " jobs"))]) == len(
-        {text for text in legend if text.endswith((" job", " jobs"))}
-    )
-    assert "1 jobs" not in legend
+    screen.select_option("#user", index=0)
+    box = screen.locator("#stage").bounding_box()
+    assert box is not None
+    left = box["x"] + screen.evaluate("ioprism.pane.left")
+    wide = screen.evaluate("ioprism.pane.width")
+    screen.mouse.move(left + 0.8 * wide, box["y"] + 60)  # all jobs have ended by then
+    screen.mouse.down()
+    screen.mouse.move(left + 0.95 * wide, box["y"] + 60, steps=3)
+    screen.mouse.up()
+    screen.wait_for_timeout(600)
+    assert screen.inner_text("#chosen") == "0 of 5 jobs run in the time in view"
+    screen.go_back()
+    screen.wait_for_timeout(600)
+    assert screen.inner_text("#chosen") == "5 of 5 jobs"

@@ -59,7 +59,7 @@ export class SvgPen implements Pen {
     const part = document.createElement("canvas");
     part.width = sw; part.height = sh;
     part.getContext("2d")?.drawImage(image, sx, sy, sw, sh, 0, 0, sw, sh);
-    this.out.push(`<image x="${x}" y="${y}" width="${w}" height="${h}" preserveAspectRatio="none" style="image-rendering:pixelated" href="${part.toDataURL("image/png")}"/>`);
+    this.out.push(`<image x="${x}" y="${y}" width="${w}" height="${h}" preserveAspectRatio="none" image-rendering="pixelated" href="${part.toDataURL("image/png")}"/>`);
   }
   clipTo(x: number, y: number, w: number, h: number): void {
     this.clips += 1;

@@ -6,7 +6,7 @@ import { scaleTicks, type ScaleKind } from "./ticks.ts";
 import { hideTip, showTip } from "./tooltip.ts";
 import { fitCanvas, type Tip } from "./tracks.ts";
 
-export interface Scale { low: number; high: number; kind: ScaleKind; log?: boolean; title?: string }
+export interface Scale { low: number; high: number; kind: ScaleKind; log?: boolean; title?: string; names?: string[] } // names: of the units from 0 on
 export interface Frame { left: number; top: number; width: number; height: number; x: (value: number) => number; y: (value: number) => number }
 export interface PlotParts {
   label: string; // for readers of the screen
@@ -87,7 +87,7 @@ export function drawAxes(pen: Pen, frame: Frame, x: Scale, y: Scale): void {
   for (const { value, text } of scaleTicks(y, Math.max(2, Math.floor(frame.height / 34)))) {
     const at = Math.round(frame.y(value));
     pen.fillStyle = colour("--line");
-    pen.fillRect(frame.left, at, frame.width, 1);
+    if (y.kind !== "names") pen.fillRect(frame.left, at, frame.width, 1);
     pen.fillStyle = colour("--dim");
     pen.fillText(text, frame.left - 5, at + 4);
   }

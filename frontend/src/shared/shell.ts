@@ -185,6 +185,7 @@ export interface PageParts<V extends ShellView> {
   chips?: (view: V) => HTMLElement[];
   changed?: (changed: Set<string>, view: V) => void; // after any change of the view, before tabs are filled again
   moved?: (low: number, high: number) => void; // the time in view has changed, and rests
+  brushZooms?: boolean; // a drag shows that time instead of selecting it
 }
 
 const REST = 160; // milliseconds after which a movement has ended
@@ -253,6 +254,10 @@ export class TrackPage<V extends ShellView = ShellView> extends Shell<V, Track> 
   protected follow(): void {
     clearTimeout(this.resting);
     this.resting = window.setTimeout(() => this.parts.moved?.(this.axis.low, this.axis.high), REST);
+  }
+
+  protected select(select: Selection): void {
+    if (this.parts.brushZooms) this.axis.show(select.low, select.high); else super.select(select);
   }
 
   protected hover({ row, time, y }: Hit<Track>, x: number, below: number): void {

@@ -124,7 +124,7 @@ export function logSteps(low: number, high: number, most: number): number[] {
   return values;
 }
 
-export type ScaleKind = Amount | "seconds" | "number" | "share" | "calendar";
+export type ScaleKind = Amount | "seconds" | "number" | "share" | "calendar" | "names";
 
 const LOG_CLOCK = [60, 120, 300, 600, 1800, 3600, 7200, 18000, 36000, 86400, 172800, 432000, 864000]; // what people call round above a minute
 function logSeconds(low: number, high: number, most: number): number[] {
@@ -139,8 +139,9 @@ function roundText(value: number, kind: ScaleKind, name: (value: number) => stri
   return value >= 3600 ? `${+(value / 3600).toPrecision(3)} h` : value >= 60 ? `${+(value / 60).toPrecision(3)} min` : name(value).replace(/\.0+ /, " ");
 }
 
-export function scaleTicks(scale: { low: number; high: number; kind: ScaleKind; log?: boolean }, most: number): Tick[] {
+export function scaleTicks(scale: { low: number; high: number; kind: ScaleKind; log?: boolean; names?: string[] }, most: number): Tick[] {
   const { low, high, kind, log } = scale;
+  if (kind === "names") return (scale.names ?? []).map((text, n) => ({ value: n + 0.5, text })); // each in the middle of its unit
   if (kind === "calendar") return calendarTicks(low, high, most).ticks;
   const name = kind === "seconds" ? duration : kind === "share" ? share : kind === "number" ? plain : NAME[kind];
   if (log && (kind === "bytes" || kind === "rate")) return logTicks(low, high, 2, most).map((value) => ({ value, text: name(value) }));

@@ -51,7 +51,7 @@ def _segments(pairs: Sequence[Pair], spans: tuple[Stretch, Stretch]) -> Iterator
 
 
 def _comparable(before: Phases | None, after: Phases | None) -> tuple[list[Phase], list[Phase]]:
-    """The phases of the layer that both have and that takes most time; else of each its main one."""
+    """The phases of the longest layer that both have; else the main one of each."""
     if before is None or after is None:
         return [], []
     shared = before.layers.keys() & after.layers.keys()
@@ -94,7 +94,7 @@ def pair_phases(before: Sequence[Phase], after: Sequence[Phase]) -> list[Pair]:
 
 
 def _unlikeness(old: Phase, new: Phase) -> float:
-    """0 for equal phases, 1 for the same kind of another size, infinite where they share nothing."""
+    """0 for equal phases, 1 for the same kind of another size, infinite for other kinds."""
     if not set(old.kind.split(" and ")) & set(new.kind.split(" and ")):
         return math.inf
     sizes = [phase.bytes or phase.operations or 1 for phase in (old, new)]

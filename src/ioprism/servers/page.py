@@ -10,8 +10,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.reports.to_html.page import asset
-from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.page import shell_page
 from ioprism.servers import wording
 from ioprism.servers.documents import CHOICES
 from ioprism.servers.fleet import Fleet, Mover, Profile, Trend
@@ -45,13 +44,8 @@ def write_page(
         peak_write: the same for writing.
         force: replace an existing file.
     """
-    text = frame(
-        title="File-system load of a machine",
-        body=asset("servers.html"),
-        styles=("servers.css",),
-        scripts=("charts.js", "servers-questions.js", "servers.js"),
-        data=_data(machine, {"read": peak_read, "write": peak_write}),
-    )
+    data = _data(machine, {"read": peak_read, "write": peak_write})
+    text = shell_page("servers", title="File-system load of a machine", data=data)
     atomic_write_text(Path(path), text, replace=force)
 
 

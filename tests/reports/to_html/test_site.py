@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from ioprism.reports.to_html.site import data, page
 from ioprism.reports.to_terminal.site import sentence
 from ioprism.site.event import SiteEvent
@@ -73,19 +75,41 @@ def test_a_change_tells_only_what_differs() -> None:
     assert sentence(CHANGED) == "cfd changed on 1970-01-10: request size 1.00 MiB to 512 KiB."
 
 
-def test_a_filter_leaves_what_has_its_text(tmp_path: Path, screen: Page) -> None:
+@pytest.fixture
+def shown(tmp_path: Path, screen: Page) -> Page:
     place = tmp_path / "site.html"
     rows = (advice("cfd", "Write more at once", 3.0), advice("dns", TARGET, 2.5))
-    place.write_text(page(story(*rows, events=(SLOW, CHANGED))))
+    links = {"/dns.log": "jobs/job-02.html"}
+    place.write_text(page(story(*rows, events=(SLOW, CHANGED)), links))
     screen.goto(place.as_uri())
-    screen.wait_for_selector("html[data-ready=yes]")
+    screen.wait_for_selector("html[data-ready]", state="attached")
+    return screen
 
-    screen.fill("#filter", "CFD")
 
-    assert [screen.locator(f"#{name} > li:visible").count() for name in ("advice", "events")] == [
-        1,
-        1,
-    ]
-    assert screen.locator("#treemap .area button").count() == 1
-    assert screen.locator("#timeline rect").count() == 1
-    assert screen.locator("#tables tbody tr").count() == 1
+def test_a_filter_leaves_what_has_its_text(shown: Page) -> None:
+    shown.fill("#filter", "CFD")
+    shown.wait_for_timeout(400)
+
+    assert shown.locator("#advice > details").count() == 1
+    assert shown.locator("#events > li").count() == 1
+    assert shown.locator("#treemap > button").count() == 1
+    assert shown.locator("#stage .label").count() == 1
+    assert "filter=CFD" in shown.url
+
+
+def test_areas_have_names_and_units_and_lead_to_their_jobs(shown: Page) -> None:
+    cell = shown.locator("#treemap > button").first
+
+    assert cell.inner_text().startswith("cfd 3 node-hours")
+    assert shown.locator("#advice a").get_attribute("href") == "./jobs/job-02.html"
+    cell.click()
+    assert "cfd: 3 node-hours could be saved" in shown.inner_text("#tab-panel")
+
+
+def test_an_event_is_shown_on_the_axis_of_dates(shown: Page) -> None:
+    shown.locator("#events button").first.click()
+    shown.wait_for_timeout(400)
+
+    chosen = shown.evaluate("() => ioprism.store.view.select")
+    assert (chosen["low"], chosen["high"]) == (SLOW.start, SLOW.end)
+    assert "1970-01-02 to 1970-01-10" in shown.inner_text("#tab-panel")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ioprism.reports.to_html.page import asset
-from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_terminal.site import (
     UNKNOWN,
     day,
@@ -19,21 +18,14 @@ from ioprism.text import printable
 from ioprism.units import format_counted
 
 Row = Mapping[str, Any]
-SCRIPTS = ("charts.js", "plots.js", "report-frame.js", "report-export.js", "report-tables.js",
-           "site-treemap.js", "site.js")  # fmt: skip
+LEAST_SHOWN = 0.0005  # of all node-hours: less is 0.0%
 _HOURS = (("node-hours", "node_hours"), ("stalled", "io_stall_node_hours"),
           ("could save", "saving_node_hours"))  # fmt: skip
 
 
 def page(story: SiteStory, links: Mapping[str, str] | None = None) -> str:
     """Return one self-contained page; `links` are reports of single jobs, by log."""
-    return frame(
-        title="The I/O of a centre",
-        body=asset("site.html"),
-        styles=("plots.css", "report.css", "site.css"),
-        scripts=SCRIPTS,
-        data=data(story, links or {}),
-    )
+    return shell_page("site", title="The I/O of a centre", data=data(story, links or {}))
 
 
 def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
@@ -41,6 +33,8 @@ def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
     totals = story.totals
     span = f"{day(totals['from'])} to {day(totals['to'])}" if totals["jobs"] else "no time at all"
     return {
+        "next": f"{totals['jobs']:,} jobs of {totals['applications']:,} applications, {span}. "
+        f"I/O stalls them for {_hours(totals['io_stall_node_hours'])} node-hours.",
         "line": _line(totals["saving_node_hours"], totals["node_hours"]),
         "facts": [
             ["from", span],
@@ -63,12 +57,27 @@ def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
                 "from": event.start,
                 "to": event.end,
                 "text": sentence(event),
+                "node_hours": event.node_hours,
             }
             for event in story.events
         ],
         "span": [totals["from"], totals["to"]],
         "advice": [_advice(rows, links) for rows in _same_advice(story.advice)],
+        "jobs": [_job(row, links) for row in story.worst_jobs],
         "tables": _tables(story),
+    }
+
+
+def _job(row: Row, links: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "start": row["start"],
+        "runtime": row["runtime"],
+        "application": _name(row["application"]),
+        "user": _name(row["user"]),
+        "saving": row["saving_node_hours"],
+        "cause": _cell("first_cause", row),
+        "log": _name(row["path"]),
+        "report": links.get(row["path"]),
     }
 
 
@@ -77,7 +86,8 @@ def _name(value: object) -> str:
 
 
 def _line(saving: float, hours: float) -> str:
-    share = f" ({saving / hours:.1%})" if hours > 0 else ""
+    part = saving / hours if hours > 0 else 0.0
+    share = f" ({part:.1%})" if part >= LEAST_SHOWN else " (less than 0.1%)" if part else ""
     return f"{_hours(saving)} of {_hours(hours)} node-hours{share} could be saved."
 
 

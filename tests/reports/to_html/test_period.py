@@ -30,7 +30,7 @@ def trace_named(name: str) -> Trace:
 def bursts() -> Periodicity:
     time = np.arange(4000) * 0.05
     values = np.where(time % 20.0 < 4.0, 1e9, 0.0)
-    return signal_periodicity(Signal(0.0, 0.05, values), components=4, direction="write")
+    return signal_periodicity(Signal(0.0, 0.05, values), direction="write")
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_the_answer_and_all_figures_are_shown(
     level = shown.evaluate("ioprism.store.view.open[0]")
     assert level.startswith("level-")
     assert painted(shown, level) > 300
-    assert shown.inner_text("#story").count("n = ") == 6  # 2, 3, 4, 5, 10 and the fit
+    assert shown.inner_text("#story").count("n = ") == 5  # 2, 3, 5, 10 and the fit
 
 
 def test_zoom_is_shared_undoable_and_in_the_link(

@@ -56,7 +56,7 @@ def test_the_page_outlives_its_server(browser: Browser, tmp_path: Path) -> None:
     options = ("--zmq", FREE, "--token-file", tmp_path / "token", "--http")
     with running(*options, 0) as first:
         address = first.place("page")
-        page.goto(address + "machine")
+        page.goto(f"{address}/machine")
         says(page, "#next-step", "connected")
     says(page, "#next-step", "Not connected")
     port = urlsplit(address).port

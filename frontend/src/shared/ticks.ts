@@ -27,7 +27,7 @@ function clockText(value: number, step: number): string {
 function shortText(value: number, step: number): string {
   const [unit, name] = UNITS.find(([size]) => step >= size * 0.999 || size === 1e-9) ?? UNITS[3];
   const places = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-6));
-  return `${(value / unit).toFixed(places)} ${name}`;
+  return `${(value / unit).toFixed(places).replace("-", "−")} ${name}`;
 }
 
 // Ticks of seconds between low and high; far from 0 and close together, they count from a base.
@@ -111,14 +111,41 @@ function monthTicks(low: number, high: number, most: number): Ticks {
 export const moment = (seconds: number): string => new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ");
 
 // ---- Any axis ----
+// 1, 2, 5 of each power of ten while there is room, else powers alone.
+export function logSteps(low: number, high: number, most: number): number[] {
+  const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high)), inside = (value: number): boolean => value >= low * 0.999 && value <= high * 1.001;
+  for (const factors of [[1, 2, 5], [1, 3], [1]]) {
+    const values: number[] = [];
+    for (let power = first; power <= last; power += 1) for (const factor of factors) if (inside(factor * 10 ** power)) values.push(+(factor * 10 ** power).toPrecision(3));
+    if (values.length <= most) return values;
+  }
+  const step = Math.ceil((last - first + 1) / Math.max(1, most)), values: number[] = [];
+  for (let power = first; power <= last; power += step) if (inside(10 ** power)) values.push(10 ** power);
+  return values;
+}
+
 export type ScaleKind = Amount | "seconds" | "number" | "share" | "calendar" | "names";
+
+const LOG_CLOCK = [60, 120, 300, 600, 1800, 3600, 7200, 18000, 36000, 86400, 172800, 432000, 864000]; // what people call round above a minute
+function logSeconds(low: number, high: number, most: number): number[] {
+  const every = [...logSteps(Math.min(low, 59), 59, 99), ...LOG_CLOCK].filter((value) => value >= low && value <= high), short = high <= 60 ? logSteps(low, high, most) : null;
+  return short ?? every.filter((_, n) => n % Math.ceil(every.length / Math.max(1, most)) === 0);
+}
+
+// Ticks are round numbers, so that they need no zeros behind the point: 20 s, 2 min, 10 %.
+function roundText(value: number, kind: ScaleKind, name: (value: number) => string): string {
+  if (kind === "share") return `${+(100 * value).toPrecision(3)} %`;
+  if (kind !== "seconds") return name(value);
+  return value >= 3600 ? `${+(value / 3600).toPrecision(3)} h` : value >= 60 ? `${+(value / 60).toPrecision(3)} min` : name(value).replace(/\.0+ /, " ");
+}
 
 export function scaleTicks(scale: { low: number; high: number; kind: ScaleKind; log?: boolean; names?: string[] }, most: number): Tick[] {
   const { low, high, kind, log } = scale;
   if (kind === "names") return (scale.names ?? []).map((text, n) => ({ value: n + 0.5, text })); // each in the middle of its unit
   if (kind === "calendar") return calendarTicks(low, high, most).ticks;
   const name = kind === "seconds" ? duration : kind === "share" ? share : kind === "number" ? plain : NAME[kind];
-  if (log) return logTicks(low, high, kind === "bytes" || kind === "rate" ? 2 : 10, most).map((value) => ({ value, text: name(value) }));
+  if (log && (kind === "bytes" || kind === "rate")) return logTicks(low, high, 2, most).map((value) => ({ value, text: name(value) }));
+  if (log) return (kind === "seconds" ? logSeconds(low, high, most) : logSteps(low, high, most)).map((value) => ({ value, text: roundText(value, kind, name) }));
   if (kind === "seconds") return timeTicks(low, high, most).ticks;
   if (kind === "bytes" || kind === "rate") return [...(low <= 0 ? [{ value: 0, text: "0" }] : []), ...amountTicks(high, kind, most).filter(({ value }) => value >= low)];
   return linearTicks(low, high, most).filter((value) => kind !== "count" || Number.isInteger(value)).map((value) => ({ value, text: name(value) }));

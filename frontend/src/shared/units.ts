@@ -41,6 +41,16 @@ export function duration(value: Maybe): string {
   return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
+// A length and its standard deviation with the digits that the deviation leaves: 10.18 s, standard deviation 0.79 s.
+export function withSpread(value: number, spread: number): string {
+  if (!(spread > 0) || value >= 99.95 || value < 1) return `${duration(value)}, standard deviation ${duration(spread)}`;
+  const places = Math.max(0, Math.min(3 - Math.floor(Math.log10(value)), 1 - Math.floor(Math.log10(spread))));
+  return `${value.toFixed(places)} s, standard deviation ${spread < 10 ** -places ? duration(spread) : `${spread.toFixed(places)} s`}`;
+}
+
+// Whole seconds without zeros behind the point, for what counts down: 4 s, 2 min 05 s.
+export const wholeSeconds = (value: number): string => duration(Math.round(value)).replace(/\.0+(?= )/, "");
+
 // A point in time, in seconds since the start, with as many digits as `step` needs.
 export function clock(seconds: number, step = 0.001): string {
   const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(Math.max(step, 1e-9)) - 1e-9)));

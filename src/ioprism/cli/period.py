@@ -14,7 +14,12 @@ from ioprism.command.options import PATH, Command, Number, option
 from ioprism.engine.local import LocalEngine
 from ioprism.model.trace import Trace
 from ioprism.periodicity.detect import METHODS, Options
-from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings, job_periodicity
+from ioprism.periodicity.of_job import (
+    JobPeriodicity,
+    PeriodSettings,
+    job_periodicity,
+    other_directions,
+)
 from ioprism.periodicity.sampling import parse_filter
 from ioprism.periodicity.spectral.dft import OUTLIERS
 from ioprism.reports import to_json
@@ -201,7 +206,8 @@ def _write_page(
     from ioprism.reports.to_html import period as html_form
     from ioprism.storage.atomic import atomic_write_text
 
-    atomic_write_text(page, html_form.page(periodicity, trace, settings), replace=replace)
+    others = other_directions(trace, LocalEngine(), settings, answered=periodicity.whole.direction)
+    atomic_write_text(page, html_form.page(periodicity, trace, settings, others), replace=replace)
 
 
 def _write_figure(

@@ -19,8 +19,7 @@ from ioprism.local_http import HTML, JSON, LocalHandler, LocalServer, RefusedErr
 from ioprism.periodicity.online.expectation import PhaseAhead, overlaps, phases_ahead
 from ioprism.periodicity.online.tracker import Tracker
 from ioprism.reports import to_json
-from ioprism.reports.to_html.page import asset
-from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_html.period import curve
 
 LAGGING = 1.0  # seconds that an analysis waits, above which the service says that it lags
@@ -98,7 +97,7 @@ class WatchHandler(LocalHandler):
         self._send(JSON, to_json.line(_health(self.server.watch)))
 
     def _fleet_page(self, _: dict[str, str]) -> None:
-        self._send(HTML, fleet_page())
+        self._send(HTML, live_page("machine"))
 
     def _fleet(self, query: dict[str, str]) -> None:
         try:
@@ -218,8 +217,17 @@ def _job(job: WatchedJob, now: float, ahead: list[PhaseAhead]) -> dict[str, Any]
     return {
         "job": job.name,
         "ranks": job.ranks,
+        "messages": job.messages,
         "silent_seconds": max(0.0, now - job.heard),
+        "clock": clock,
         "period": None if period is None else period.seconds,
+        "spread": None if period is None else period.spread,
+        "confidence": None if period is None else period.confidence,
+        "direction": "both" if job.latest is None else job.latest.direction,
+        "likely": [
+            (1.0 / one.high, 1.0 / one.low, one.probability)
+            for one in (job.latest.probabilities if job.latest else ())
+        ],
         "ahead": [asdict(phase) for phase in ahead],
         "predicted": [
             {
@@ -233,26 +241,12 @@ def _job(job: WatchedJob, now: float, ahead: list[PhaseAhead]) -> dict[str, Any]
     }
 
 
-def live_page() -> str:
-    """Return the page; it asks its server for everything else."""
-    return frame(
+def live_page(view: str = "job") -> str:
+    """Return the page of one job or of the whole machine; it asks its server for all else."""
+    return shell_page(
+        "watch",
         title="Running jobs: when is the next I/O phase?",
-        body=asset("live.html"),
-        styles=("plots.css",),
-        scripts=("charts.js", "plots.js", "live.js"),
-        data={},
-        connect=True,
-    )
-
-
-def fleet_page() -> str:
-    """Return the page of all jobs: next phases and their overlaps on one time axis."""
-    return frame(
-        title="All running jobs: who will do I/O when?",
-        body=asset("fleet.html"),
-        styles=("plots.css",),
-        scripts=("charts.js", "plots.js", "fleet.js"),
-        data={},
+        data={"view": view},
         connect=True,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -185,6 +186,20 @@ def job_periodicity(trace: Trace, engine: Engine, settings: PeriodSettings) -> J
     return JobPeriodicity(replace(whole, periods=(*whole.periods, *named)), tuple(parts), waits)
 
 
+def other_directions(
+    trace: Trace, engine: Engine, settings: PeriodSettings, *, answered: str
+) -> list[Periodicity]:
+    """The periodicity of the directions that an answer is not about; for a page that shows all."""
+    if settings.metric is not None or only_direction(trace) in DIRECTIONS:
+        return []
+    job, others = _JobPeriods(trace, engine, settings), []
+    for direction in ("both", *DIRECTIONS):
+        if direction != answered:
+            with suppress(AnalysisError):  # nothing moves in this direction
+                others.append(job.of_direction(direction))
+    return others
+
+
 def _asynchronous(trace: Trace) -> Iterator[RequiredBandwidth]:
     """Required and measured bandwidth of asynchronous I/O, which only TMIO records."""
     if trace.format == "tmio" and len(trace.paths) == 1 and trace.paths[0].is_file():
@@ -206,15 +221,18 @@ class _JobPeriods:
         """The periodicity of all I/O, or of the direction that explains most."""
         if self.settings.metric is not None:
             return self._analyse(self._sample(metric(self.trace, self.settings.metric)))
-        answer = self._analyse(self._bandwidth(self.settings.direction))
-        if answer.period is not None:
-            period = self._confirm(answer.signal, answer.period)
-            answer = (
-                replace(answer, period=None, periods=(), burst=None, next_phase=None)
-                if period is None
-                else replace(answer, period=period)
-            )
+        answer = self.of_direction(self.settings.direction)
         return self._best_of_directions(answer) if self.settings.direction == "both" else answer
+
+    def of_direction(self, direction: str) -> Periodicity:
+        """The periodicity of reads, of writes or of both together."""
+        answer = self._analyse(self._bandwidth(direction), direction=direction)
+        if answer.period is None:
+            return answer
+        period = self._confirm(answer.signal, answer.period)
+        if period is None:
+            return replace(answer, period=None, periods=(), burst=None, next_phase=None)
+        return replace(answer, period=period)
 
     def parts(self, key: str) -> list[PartPeriodicity]:
         """The periodicity of each part, without those that are too short for a period."""

@@ -26,6 +26,7 @@ from ioprism.write_time.fitting import BOOSTING, KINDS, STAGES
 from ioprism.write_time.machine import draft, look_around
 from ioprism.write_time.model import training_document
 from ioprism.write_time.page import page as evaluation_page
+from ioprism.write_time.page import tuning_page
 from ioprism.write_time.sample_commands import SIZE, import_runs, sample, store_option
 from ioprism.write_time.system import bundled_systems, parse_system
 from ioprism.write_time.training_data import HONEST, LEAKING, TrainingSettings
@@ -294,6 +295,8 @@ def _show_phases(trace: Trace, phases: tuple[PhaseEstimate, ...], as_json: bool)
         help="Mean time between failures, in seconds.")  # fmt: skip
 @option("--io-share", type=NumberRange(0, 1, min_open=True, max_open=True),
         help="Largest share of the time that I/O may take.")  # fmt: skip
+@option("--output", "-o", "page", metavar="FILE.html", type=PATH, help="HTML page to write.")
+@option("--force", is_flag=True, help="Replace the page if it exists.")
 @options.as_json
 def tune(
     model_path: Path,
@@ -304,6 +307,8 @@ def tune(
     top: int,
     mtbf: float | None,
     io_share: float | None,
+    page: Path | None,
+    force: bool,
     as_json: bool,
     **pattern: Any,  # noqa: ANN401 - as `pattern_options` has them
 ) -> None:
@@ -324,12 +329,15 @@ def tune(
     tuning = steps.tune(
         model, **pattern, limits=limits, mean_time_between_failures=mtbf, io_share=io_share
     )
+    if page is not None:
+        atomic_write_text(page, tuning_page(tuning, model), replace=force)
     if as_json:
         shown = replace(tuning, choices=tuning.choices[:top])
         click.echo(to_json.document_of(shown.to_dict(), paths=[model_path], format_name="model"))
-        return
-    terminal.show_tuning(tuning, output.console(), most=top)
-    output.show_warnings(tuning.now.warnings)
+    else:
+        terminal.show_tuning(tuning, output.console(), most=top)
+        output.show_warnings(tuning.now.warnings)
+    output.say_written(page)
 
 
 def _range(text: str | None, most: int) -> tuple[int, int] | None:

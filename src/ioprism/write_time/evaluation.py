@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import polars as pl
 from ioprism.errors import AnalysisError
 from ioprism.model.result import Result
 from ioprism.model.samples import Sample
+from ioprism.write_time.estimate import stage_parts
 from ioprism.write_time.fitting import Predictor
 from ioprism.write_time.loads import parameters
 from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel, shares_within
@@ -148,6 +149,7 @@ class SampleSet:
     high: FloatArray
     beside: Mapping[str, FloatArray]  # seconds that the other kinds of model predict
     underestimated: Underestimation
+    stages: Mapping[str, float] = field(default_factory=dict)  # mean share of each stage
 
     @property
     def errors(self) -> FloatArray:
@@ -193,6 +195,7 @@ class Evaluation(Result):
     sets: tuple[SampleSet, ...]
     excluded: int  # samples the model was validated on
     variability: Variability  # of the runs themselves
+    convergence: tuple[tuple[int, float], ...] = ()  # runs, share of patterns converged by then
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism write-time evaluate --json` says."""
@@ -252,7 +255,20 @@ def evaluate_samples(
     groups = _groups(kept, system, model)
     sets = tuple(_sample_set(name, members, model) for name, members in groups.items())
     excluded = len(samples) - len(kept)
-    return Evaluation(model, sets, excluded, variability(samples))
+    return Evaluation(model, sets, excluded, variability(samples), _convergence(samples, system))
+
+
+def _convergence(samples: Sequence[Sample], system: System) -> tuple[tuple[int, float], ...]:
+    """After how many runs of a pattern its mean was known to the asked precision."""
+    rule = system.sampling
+    repeated = [s.times for s in samples if len(s.times) >= rule.minimum_runs]
+    counts = range(rule.minimum_runs, rule.maximum_runs + 1)
+    needed = [next((n for n in counts if rule.is_converged(times[:n])), None) for times in repeated]
+    return tuple(
+        (runs, sum(n is not None and n <= runs for n in needed) / len(needed))
+        for runs in counts
+        if needed
+    )
 
 
 def _groups(
@@ -292,7 +308,17 @@ def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> 
     others = model.beside if ordered else ()
     beside = {fit.kind: _predict(ordered, model, fit) for fit in others}
     missed = underestimation(ordered, predicted, system=model.system)
-    return SampleSet(name, measured, predicted, low, high, beside, missed)
+    stages = _stage_shares(ordered, model)
+    return SampleSet(name, measured, predicted, low, high, beside, missed, stages)
+
+
+def _stage_shares(samples: Sequence[Sample], model: WriteTimeModel) -> dict[str, float]:
+    """The mean share of the predicted time that each stage takes, the largest first."""
+    shares: dict[str, float] = {}
+    for sample in samples:
+        for part in stage_parts(sample.pattern, model=model, seconds=1.0 / len(samples)):
+            shares[part.stage] = shares.get(part.stage, 0.0) + part.seconds
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
 def _predict(samples: Sequence[Sample], model: WriteTimeModel, fit: Predictor) -> FloatArray:

@@ -1,147 +1,191 @@
-"""A page that shows how far predictions are from measurements."""
+"""The page of write times: predicted against measured by every model, and better configurations."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import math
-from collections.abc import Iterator
-from html import escape
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+
+from ioprism.reports.to_html.page import shell_page, short
 from ioprism.text import printable
 from ioprism.units import format_seconds
-from ioprism.version import __version__
-from ioprism.write_time.evaluation import Evaluation, SampleSet, Variability
-from ioprism.write_time.model import CLOSE, FAIR
-from ioprism.write_time.terminal import LEAK_NOTE, title, underestimation_text
+from ioprism.write_time.estimate import Estimate
+from ioprism.write_time.evaluation import Evaluation, SampleSet
+from ioprism.write_time.loads import SYMBOLS
+from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel
+from ioprism.write_time.stage_model import StageFit
+from ioprism.write_time.system import FloatArray
+from ioprism.write_time.terminal import (
+    LEAK_NOTE,
+    advice_rows,
+    configuration_text,
+    group_alternatives,
+    learned_rows,
+    stripe_counts,
+    symbols_of,
+    title,
+    underestimation_text,
+)
 from ioprism.write_time.training_data import LEAKING
+from ioprism.write_time.tuning import Alternative, Tuning
 
-WIDTH, HEIGHT, LEFT, BOTTOM = 860, 260, 56, 30
-LIMIT = 0.5  # errors beyond are drawn at the edge
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; background: #fff; margin: 2rem auto;
-  max-width: 920px; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; }
-th, td { padding: .3rem .9rem .3rem 0; text-align: right; border-bottom: 1px solid #d8dee6; }
-th:first-child, td:first-child { text-align: left; }
-th { color: #5b6875; font-weight: 500; }
-svg { width: 100%; height: auto; }
-.band { fill: #eef4fb; } .axis { stroke: #8a97a5; } .zero { stroke: #1c2733; }
-.dot { fill: #1f6feb; fill-opacity: .55; } .label { font-size: 12px; fill: #5b6875; }
-.caution { border-left: 4px solid #c77700; padding-left: .8rem; }
-@media (prefers-color-scheme: dark) {
-  body { color: #dfe6ee; background: #12181f; } th, td { border-color: #2c3743; }
-  .band { fill: #1b2633; } .zero { stroke: #dfe6ee; } .dot { fill: #6cb0ff; }
-  .label, th { fill: #9aa7b4; color: #9aa7b4; }
-}
-"""
+MOST_DOTS = 3000  # samples of a set that are drawn; more cannot be told apart
+Sheet = dict[str, Any]  # title, note, columns (name and kind), rows
 
 
 def page(evaluation: Evaluation) -> str:
-    """Return the whole page; it loads nothing and runs nothing."""
-    heading = f"Write time: predicted against measured, {printable(evaluation.model.system.title)}"
-    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    return "".join(
-        [
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escape(heading)}</title><style>{STYLE}</style></head><body>",
-            f"<h1>{escape(heading)}</h1>",
-            f"<p>Model: {escape(title(evaluation.model.fit.kind))}, trained on "
-            f"{evaluation.model.facts.samples} samples of up to "
-            f"{evaluation.model.facts.scales[-1][0]} nodes.</p>",
-            *_caution(evaluation),
-            *_scores(evaluation),
-            *(part for sample_set in evaluation.sets for part in _figure(sample_set)),
-            *_variability(evaluation.variability),
-            f"<p>Made by ioprism {escape(__version__)}.</p></body></html>\n",
+    """Return the page of an evaluation."""
+    model = evaluation.model
+    heading = printable(model.system.title)
+    warnings = [LEAK_NOTE] if model.facts.validation == LEAKING else []
+    data = {
+        "subject": heading,
+        "verdict": f"Write time of {heading}: {evaluation.summary()}",
+        "next": f"Model: {title(model.fit.kind)}, trained on {model.facts.samples:,} samples of "
+        f"up to {model.facts.scales[-1][0]} nodes.",
+        "warnings": warnings,
+        "models": [{"kind": fit.kind, "title": title(fit.kind)} for fit in _models(model)],
+        "sets": [_set(one) for one in evaluation.sets if len(one.measured)],
+        "limits": [CLOSE, FAIR],
+        "level": model.calibration.level,
+        "variability": _thin(evaluation.variability.ratios),
+        "convergence": [list(step) for step in evaluation.convergence],
+        "sheets": [_scores(evaluation), *_learned(model)],
+        "symbols": _symbols(model),
+        "tuning": None,
+    }
+    return shell_page("write-time", title="Write time: predicted against measured", data=data)
+
+
+def _models(model: WriteTimeModel) -> list[Any]:
+    """The chosen model first, each kind once."""
+    kinds = {fit.kind: fit for fit in reversed((model.fit, *model.beside))}
+    return [kinds.pop(model.fit.kind), *reversed(kinds.values())]
+
+
+def _set(one: SampleSet) -> dict[str, Any]:
+    kept = np.linspace(0, len(one.measured) - 1, min(len(one.measured), MOST_DOTS)).astype(int)
+    return {
+        "name": one.name,
+        "samples": len(one.measured),
+        "measured": _rounded(one.measured[kept]),
+        "predicted": [_rounded(one.predicted[kept])]
+        + [_rounded(values[kept]) for values in one.beside.values()],
+        "within": [one.within(CLOSE), one.within(FAIR), one.coverage],
+        "too_low": underestimation_text(one.underestimated),
+        "stages": list(one.stages.items()),
+    }
+
+
+def _rounded(values: FloatArray) -> list[float | None]:
+    return [short(value) for value in values.tolist()]
+
+
+def _thin(values: FloatArray) -> list[float | None]:
+    if len(values) <= MOST_DOTS:
+        return _rounded(values)
+    return _rounded(np.quantile(values, np.linspace(0.0, 1.0, MOST_DOTS), method="inverted_cdf"))
+
+
+def _sheet(name: str, note: str, columns: Sequence[tuple[str, str]], rows: list[Any]) -> Sheet:
+    named = [{"name": column, "kind": kind} for column, kind in columns]
+    return {"title": name, "note": note, "columns": named, "rows": rows}
+
+
+def _scores(evaluation: Evaluation) -> Sheet:
+    """One row for each set and model."""
+    rows = []
+    for one in evaluation.sets:
+        if len(one.measured):
+            shares = (one.within(CLOSE), one.within(FAIR), one.coverage)
+            count = len(one.measured)
+            rows.append([one.name, count, title(evaluation.model.fit.kind), *shares])
+            rows += [
+                [one.name, count, title(kind), *one.within_beside(kind), None]
+                for kind in one.beside
+            ]
+    interval = f"in {evaluation.model.calibration.level:.0%} interval"
+    columns = (("set", "text"), ("samples", "count"), ("model", "text"), ("within 20 %", "share"),
+               ("within 30 %", "share"), (interval, "share"))  # fmt: skip
+    return _sheet("Scores", "Share of samples whose prediction is close.", columns, rows)
+
+
+def _learned(model: WriteTimeModel) -> list[Sheet]:
+    rows = [list(row) for row in learned_rows(model)]
+    if not rows:
+        return []
+    if isinstance(model.fit, StageFit):
+        note = f"Loads in MB or files; stages overlap with exponent {model.fit.shape.exponent:g}."
+        columns = [("stage", "text"), ("load", "text"), ("per second", "text")]
+    else:
+        note = "Features that the model kept."
+        columns = [
+            ("feature", "text"),
+            ("coefficient", "text"),
+            ("unit", "text"),
+            ("stage", "text"),
         ]
-    )
+    return [_sheet("What the model learned", note, columns, rows)]
 
 
-def _caution(evaluation: Evaluation) -> Iterator[str]:
-    if evaluation.model.facts.validation == LEAKING:
-        yield f'<p class="caution">{escape(LEAK_NOTE)}</p>'
+def _symbols(model: WriteTimeModel) -> list[tuple[str, str]]:
+    """The symbols of the model's loads or features, explained; all without such a table."""
+    names = [cell for row in learned_rows(model) for cell in row[:2]]
+    return symbols_of(names) if names else list(SYMBOLS.items())
 
 
-def _scores(evaluation: Evaluation) -> Iterator[str]:
-    kinds = [fit.kind for fit in evaluation.model.beside]
-    level = f"in {evaluation.model.calibration.level:.0%} interval"
-    yield "<table><thead><tr>"
-    for column in ("set", "samples", "within 20 %", "within 30 %", level, *kinds):
-        yield f'<th scope="col">{escape(column)}</th>'
-    yield "</tr></thead><tbody>"
-    for sample_set in evaluation.sets:
-        shares = (sample_set.within(CLOSE), sample_set.within(FAIR), sample_set.coverage)
-        yield f"<tr><td>{escape(sample_set.name)}</td><td>{len(sample_set.measured)}</td>"
-        yield from (f"<td>{_percent(share)}</td>" for share in shares)
-        for kind in kinds:
-            within = sample_set.within_beside(kind)
-            yield f"<td>{_percent(within[0])} / {_percent(within[1])}</td>"
-        yield "</tr>"
-    yield "</tbody></table><p>Other models: within 20 % / within 30 %.</p>"
+def tuning_page(tuning: Tuning, model: WriteTimeModel) -> str:
+    """Return the page of configurations that write the same bytes."""
+    now, heading = tuning.now, printable(model.system.title)
+    groups = group_alternatives(tuning.choices)
+    best = groups[0][0] if groups and groups[0][0].speedup > 1.0 else None
+    data = {
+        "subject": heading,
+        "verdict": f"{configuration_text(now.pattern)} takes {format_seconds(now.seconds)}"
+        + (f"; {best.speedup:.2f} times faster: {configuration_text(best.estimate.pattern)}"
+           if best else "; no configuration is faster"),
+        "next": f"{now.level:.0%} interval "
+        f"{format_seconds(now.low)} to {format_seconds(now.high)}; "
+        f"most of the time goes to {' or '.join(now.leading)}.",
+        "warnings": list(now.warnings),
+        "models": [],
+        "sets": [],
+        "sheets": [_stage_sheet(now)],
+        "symbols": symbols_of(load for part in now.stages for load in part.loads),
+        "tuning": {
+            "now": {"seconds": now.seconds, "low": now.low, "high": now.high},
+            "choices": [_choice_row(same) for same in groups],
+            "moves": any(choice.data_moves for choice in tuning.choices),
+            "hints": _hints(tuning),
+            "advice": advice_rows(tuning.advice),
+        },
+    }  # fmt: skip
+    return shell_page("write-time", title="Write time: better configurations", data=data)
 
 
-def _figure(sample_set: SampleSet) -> Iterator[str]:
-    if not len(sample_set.measured):
-        return
-    caption = f"Relative errors of the set {sample_set.name}, shortest writes left"
-    yield f"<h2>{escape(caption)}</h2>"
-    if text := underestimation_text(sample_set.underestimated):
-        yield f"<p>{escape(text)}.</p>"
-    yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(caption)}">'
-    top, bottom = _height(FAIR), _height(-FAIR)
-    yield f'<rect class="band" x="{LEFT}" y="{top:.1f}" width="{WIDTH - LEFT}" '
-    yield f'height="{bottom - top:.1f}"/>'
-    for level in (LIMIT, FAIR, CLOSE, 0.0, -CLOSE, -FAIR, -LIMIT):
-        yield from _level(level)
-    for number, error in enumerate(sample_set.errors):
-        across = LEFT + (number + 0.5) * (WIDTH - LEFT) / len(sample_set.errors)
-        yield f'<circle class="dot" cx="{across:.1f}" cy="{_height(float(error)):.1f}" r="2.5"/>'
-    shortest, longest = (format_seconds(float(t)) for t in sample_set.measured[[0, -1]])
-    yield f'<text class="label" x="{LEFT}" y="{HEIGHT - 8}">{escape(shortest)}</text>'
-    yield f'<text class="label" text-anchor="end" x="{WIDTH}" y="{HEIGHT - 8}">'
-    yield f"{escape(longest)}</text></svg>"
+def _choice_row(same: list[Alternative]) -> list[Any]:
+    first, pattern = same[0], same[0].estimate.pattern
+    clear = "yes" if first.clear else "within error"
+    shape = [pattern.nodes, pattern.cores_per_node, pattern.burst_bytes, stripe_counts(same)]
+    predicted = [first.estimate.seconds, first.estimate.low, first.estimate.high]
+    return [configuration_text(pattern), *shape, *predicted, first.speedup, clear]
 
 
-def _variability(variability: Variability) -> Iterator[str]:
-    """Draw the cumulative distribution of slowest over fastest run."""
-    points = variability.distribution(points=200)
-    if not points:
-        return
-    caption = "How much the same write varies: slowest over fastest run, share of patterns up to it"
-    widest = max(points[-1][0], 1.1)
-    top, height = 10, HEIGHT - BOTTOM - 20
-    yield f"<h2>{escape(caption)}</h2>"
-    yield f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(caption)}">'
-    for share in (0.0, 0.5, 0.9, 1.0):
-        level = top + (1.0 - share) * height
-        yield f'<line class="axis" x1="{LEFT}" x2="{WIDTH}" y1="{level:.1f}" y2="{level:.1f}"'
-        yield ' stroke-width="0.6"/>'
-        yield f'<text class="label" x="6" y="{level + 4:.1f}">{share:.0%}</text>'
-    for ratio, share in points:
-        across = LEFT + (ratio - 1.0) / (widest - 1.0) * (WIDTH - LEFT - 5)
-        level = top + (1.0 - share) * height
-        yield f'<circle class="dot" cx="{across:.1f}" cy="{level:.1f}" r="2"/>'
-    yield f'<text class="label" x="{LEFT}" y="{HEIGHT - 8}">1</text>'
-    yield f'<text class="label" text-anchor="end" x="{WIDTH}" y="{HEIGHT - 8}">'
-    yield f"{widest:.2f}</text></svg>"
+def _stage_sheet(now: Estimate) -> Sheet:
+    rows = [
+        [" or ".join((part.stage, *part.same_as)), ", ".join(part.loads), part.seconds,
+         part.seconds / now.seconds]
+        for part in now.stages
+    ]  # fmt: skip
+    columns = (("stage", "text"), ("load", "text"), ("time", "seconds"), ("share", "share"))
+    return _sheet("Where the time goes", "", columns, rows)
 
 
-def _level(level: float) -> Iterator[str]:
-    height = _height(level)
-    kind = "zero" if level == 0 else "axis"
-    yield f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH}" y1="{height:.1f}" y2="{height:.1f}"'
-    yield ' stroke-width="0.6"/>'
-    yield f'<text class="label" x="6" y="{height + 4:.1f}">{level:+.0%}</text>'
-
-
-def _height(error: float) -> float:
-    shown = max(-LIMIT, min(LIMIT, error if math.isfinite(error) else LIMIT))
-    return 10 + (LIMIT - shown) / (2 * LIMIT) * (HEIGHT - BOTTOM - 20)
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"
+def _hints(tuning: Tuning) -> list[list[str]]:
+    if not tuning.choices:
+        return []
+    return [
+        [hint.middleware, hint.where, ", ".join(f"{k}={v}" for k, v in hint.settings.items())]
+        for hint in tuning.choices[0].hints
+    ]

@@ -80,38 +80,44 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
 
 
 def _show_features(model: WriteTimeModel, console: Console) -> None:
+    rows = learned_rows(model)
     if isinstance(model.fit, StageFit):
-        _show_stages(model, model.fit, console)
-    if not isinstance(model.fit, LinearFit):
-        return
-    heading(console, "Features that matter")
-    chosen = [
-        (feature, float(value))
-        for feature, value in zip(model.features, model.fit.coefficients, strict=True)
-        if value
-    ]
-    rows = [
-        (
-            f.name,
-            f"{value:.4g}",
-            f"s/{f.unit}" if f.unit == "MB" else f.unit and f"s/({f.unit})",
-            f.stage,
+        heading(
+            console, f"Stages that matter, overlapping with exponent {model.fit.shape.exponent:g}"
         )
-        for f, value in chosen
-    ]
-    table(console, ("feature", "coefficient", "unit", "stage"), rows)
+        table(console, ("stage", "load", "per second"), rows)
+    elif isinstance(model.fit, LinearFit):
+        heading(console, "Features that matter")
+        table(console, ("feature", "coefficient", "unit", "stage"), rows)
 
 
-def _show_stages(model: WriteTimeModel, fit: StageFit, console: Console) -> None:
-    heading(console, f"Stages that matter, overlapping with exponent {fit.shape.exponent:g}")
-    loads = LOADS[model.system.filesystem]
-    tied = {kept: loads[left_out].stage for left_out, kept in fit.tied}
-    rows = [
-        (f"{load.stage} or {tied[n]}" if n in tied else load.stage, load.name, f"{1 / cost:.4g}")
-        for n, (load, cost) in enumerate(zip(loads, fit.costs, strict=True))
-        if cost
-    ]
-    table(console, ("stage", "load", "per second"), rows)
+def learned_rows(model: WriteTimeModel) -> list[tuple[str, ...]]:
+    """Return what a model learned: stages and how fast they are, or features and coefficients."""
+    fit = model.fit
+    if isinstance(fit, StageFit):
+        loads = LOADS[model.system.filesystem]
+        tied = {kept: (loads[left_out].stage,) for left_out, kept in fit.tied}
+        return [
+            (
+                f"{load.stage} or {tied[n]}" if n in tied else load.stage,
+                load.name,
+                f"{1 / cost:.4g}",
+            )
+            for n, (load, cost) in enumerate(zip(loads, fit.costs, strict=True))
+            if cost
+        ]
+    if isinstance(fit, LinearFit):
+        return [
+            (
+                f.name,
+                f"{value:.4g}",
+                f"s/{f.unit}" if f.unit == "MB" else f.unit and f"s/({f.unit})",
+                f.stage,
+            )
+            for f, value in zip(model.features, fit.coefficients.tolist(), strict=True)
+            if value
+        ]
+    return []
 
 
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:
@@ -181,7 +187,7 @@ def underestimation_text(split: Underestimation) -> str:
 
 def show_estimate(estimate: Estimate, console: Console) -> None:
     """Print the time, its interval and what makes it."""
-    heading(console, _configuration(estimate.pattern))
+    heading(console, configuration_text(estimate.pattern))
     facts(
         console,
         [
@@ -206,7 +212,7 @@ def show_estimate(estimate: Estimate, console: Console) -> None:
     ]
     table(console, ("stage", "load", "time", "share"), rows)
     console.print()
-    facts(console, _symbols(load for part in estimate.stages for load in part.loads))
+    facts(console, symbols_of(load for part in estimate.stages for load in part.loads))
     if len(estimate.leading) > 1:
         console.print(f"\n  A tie: {' and '.join(estimate.leading)} cannot be distinguished here.")
     if estimate.may_lead:
@@ -215,7 +221,7 @@ def show_estimate(estimate: Estimate, console: Console) -> None:
         )
 
 
-def _symbols(formulas: Iterable[str]) -> list[tuple[str, str]]:
+def symbols_of(formulas: Iterable[str]) -> list[tuple[str, str]]:
     """Return the symbols of formulas such as `s_r*m*K`, and what they mean."""
     used = set(re.findall(r"[A-Za-z_]+", " ".join(formulas)))
     return [(symbol, meaning) for symbol, meaning in SYMBOLS.items() if symbol in used]
@@ -255,29 +261,34 @@ def show_tuning(tuning: Tuning, console: Console, *, most: int) -> None:
     _show_advice(tuning.advice, console)
 
 
-def _alternative_rows(choices: Sequence[Alternative]) -> list[tuple[str, ...]]:
-    """Return a row per configuration; stripe counts that make no visible difference share one."""
+def group_alternatives(choices: Sequence[Alternative]) -> list[list[Alternative]]:
+    """Put configurations together whose stripe counts make no visible difference."""
     groups: dict[tuple[object, ...], list[Alternative]] = {}
     for choice in choices:
         pattern, speedup = choice.estimate.pattern, f"{choice.speedup:.2f}"
         key = (pattern.nodes, pattern.cores_per_node, speedup, choice.clear)
         groups.setdefault(key, []).append(choice)
+    return list(groups.values())
+
+
+def _alternative_rows(choices: Sequence[Alternative]) -> list[tuple[str, ...]]:
     return [
         (
-            f"{nodes}",
-            f"{cores}",
+            f"{same[0].estimate.pattern.nodes}",
+            f"{same[0].estimate.pattern.cores_per_node}",
             format_bytes(same[0].estimate.pattern.burst_bytes),
             format_seconds(same[0].estimate.seconds),
             _interval(same[0].estimate),
-            f"{speedup}",
-            "yes" if clear else "within error",
-            _stripe_counts(same),
+            f"{same[0].speedup:.2f}",
+            "yes" if same[0].clear else "within error",
+            stripe_counts(same),
         )
-        for (nodes, cores, speedup, clear), same in groups.items()
+        for same in group_alternatives(choices)
     ]
 
 
-def _stripe_counts(choices: Sequence[Alternative]) -> str:
+def stripe_counts(choices: Sequence[Alternative]) -> str:
+    """Name the stripe counts of configurations that make no visible difference."""
     counts = sorted(choice.estimate.pattern.stripe_count or 0 for choice in choices)
     if not counts[-1]:
         return ""
@@ -293,16 +304,22 @@ def _show_hints(choice: Alternative, console: Console) -> None:
         console.print(f"  {hint.middleware} ({hint.where}): {settings}")
 
 
-def _show_advice(advice: CheckpointAdvice, console: Console) -> None:
+def advice_rows(advice: CheckpointAdvice) -> list[tuple[str, str]]:
+    """Say how often to write; the first row is what one write takes."""
     rows = [("one write", format_seconds(advice.write_seconds))]
-    if advice.young is not None:
-        rows.append(("after Young", f"write every {format_seconds(advice.young)} of computing"))
-        rows.append(("after Daly", f"write every {format_seconds(advice.daly)} of computing"))
+    for author, interval in (("Young", advice.young), ("Daly", advice.daly)):
+        if interval is not None:
+            rows.append((f"after {author}", f"write every {format_seconds(interval)} of computing"))
     if advice.io_share is not None:
         least = format_seconds(advice.least_interval)
         rows.append(
             (f"I/O under {advice.io_share:.1%}", f"compute at least {least} between writes")
         )
+    return rows
+
+
+def _show_advice(advice: CheckpointAdvice, console: Console) -> None:
+    rows = advice_rows(advice)
     if len(rows) > 1:
         heading(console, "How often to write")
         facts(console, rows)
@@ -382,7 +399,8 @@ def show_progress(done: SamplingProgress, console: Console) -> None:
     )
 
 
-def _configuration(pattern: WritePattern) -> str:
+def configuration_text(pattern: WritePattern) -> str:
+    """Name a configuration, such as 256 nodes x 16 cores x 512 MB."""
     stripes = f", stripe count {pattern.stripe_count}" if pattern.stripe_count else ""
     nodes = "1 node" if pattern.nodes == 1 else f"{pattern.nodes} nodes"
     cores = "1 core" if pattern.cores_per_node == 1 else f"{pattern.cores_per_node} cores"

@@ -15,6 +15,11 @@ from ioprism.cli import main
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "darshan"
+MAX_SHIFT = 0.05  # half of what the Web Vitals call good
+SHIFT = (
+    "window.shift = 0; new PerformanceObserver((list) => { for (const one of list.getEntries())"
+    " window.shift += one.value; }).observe({ type: 'layout-shift', buffered: true });"
+)
 
 
 @pytest.fixture(scope="session")
@@ -36,15 +41,18 @@ def troubles(browser: Browser, axe: str, path: Path, scheme: str) -> list[str]:
         bypass_csp=True,
     )
     page = context.new_page()
+    page.add_init_script(SHIFT)
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-ready]", state="attached")
+    shift = page.evaluate("() => window.shift")
     page.evaluate(
         "() => document.querySelectorAll('details').forEach((one) => { one.open = true; })"
     )
     page.evaluate(axe)
     found = page.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
     context.close()
-    return [
+    moved = [f"the layout shifts by {shift:.3f}"] if shift >= MAX_SHIFT else []
+    return moved + [
         f"{one['impact']}: {one['id']}: {node['html'][:200]} {node['failureSummary']}"
         for one in found["violations"]
         for node in one["nodes"][:3]
@@ -97,3 +105,21 @@ def test_the_page_of_a_machine_has_no_barrier(browser: Browser, axe: str, tmp_pa
     servers.write_page(servers.report(store), path)
 
     assert troubles(browser, axe, path, "light") == []
+
+
+WRITES = ("--model", "titan", "--nodes", "64", "--cores", "8", "--burst", "1GB")
+PAGES = {
+    "period": ("light", "period", DATA / "a_ckpt_fpp_period5s.darshan"),
+    "write-time": ("dark", "write-time", "tune", *WRITES),
+    "schedule": ("phone", "schedule", "--seeds", "1", "--horizon", "300", "-q"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_other_pages_have_no_barrier(
+    browser: Browser, axe: str, tmp_path: Path, name: str
+) -> None:
+    scheme, *words = PAGES[name]
+    path = written(tmp_path / "page.html", *words)
+
+    assert troubles(browser, axe, path, str(scheme)) == []

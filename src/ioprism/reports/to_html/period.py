@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +17,7 @@ from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings
 from ioprism.periodicity.onsets.scales import average_blocks
 from ioprism.periodicity.results import Period, Periodicity
 from ioprism.periodicity.sampling import sample
+from ioprism.periodicity.spectral.autocorrelation import autocorrelation
 from ioprism.periodicity.spectral.fit import fit_waves
 from ioprism.periodicity.spectral.spectrum import power_spectrum
 from ioprism.periodicity.spectral.stft import spectrogram
@@ -26,8 +28,7 @@ from ioprism.periodicity.spectral.wavelet import (
     highest_level,
     scalogram,
 )
-from ioprism.reports.to_html.page import asset, short
-from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.page import shell_page, short
 
 COUNTS = (2, 3, 5, 10)  # waves in a sum, as in the paper's figures
 FITTED_SAMPLES = 2048  # for the page; more would take seconds
@@ -37,47 +38,29 @@ POINTS = 8192  # of a curve; more than a wide screen shows
 LINES = 4096  # of a spectrum
 MOST_PHASES = 2000  # more cannot be distinguished
 WINDOW = 4.0  # periods in a window of the spectrogram
+AHEAD_SHARE = 0.15  # of the signal's length: how far ahead predicted phases are drawn
 FAIR_SHARE = 0.1  # of the strongest period's power
 OCTAVES = 2.0  # around the answer
 
 
-def page(job: JobPeriodicity, trace: Trace, settings: PeriodSettings) -> str:
-    """Return the page."""
-    return frame(
-        title="The period of a job's I/O",
-        body=asset("period.html"),
-        styles=("plots.css",),
-        scripts=("charts.js", "plots.js", "period.js"),
-        data=_data(job, trace, settings),
-    )
+def page(
+    job: JobPeriodicity, trace: Trace, settings: PeriodSettings, others: Sequence[Periodicity] = ()
+) -> str:
+    """Return the page: the answer, and the directions that it is not about."""
+    data = _data(job, trace, settings, others)
+    return shell_page("period", title="The period of a job's I/O", data=data)
 
 
-def _data(job: JobPeriodicity, trace: Trace, settings: PeriodSettings) -> dict[str, Any]:
-    periodicity = job.whole
-    signal = periodicity.signal
+def _data(
+    job: JobPeriodicity, trace: Trace, settings: PeriodSettings, others: Sequence[Periodicity]
+) -> dict[str, Any]:
+    moving = [one for one in others if one.signal.values.any()]
     return {
         "source": [path.name for path in trace.paths],
         "warnings": list(trace.completeness.warnings),
-        "verdict": periodicity.summary(),
-        "direction": periodicity.direction,
-        "signal": curve(signal),
-        "period": None if periodicity.period is None else periodicity.period.to_dict(),
-        "candidates": [asdict(candidate) for candidate in periodicity.candidates],
-        "sums": _sums(signal, settings.components),
-        "fit": _fit(periodicity),
-        "burst": None if periodicity.burst is None else asdict(periodicity.burst),
-        "next": None if periodicity.next_phase is None else asdict(periodicity.next_phase),
-        "rhythms": [one.to_dict() for one in periodicity.periods],
-        "phases": []
-        if periodicity.period is None
-        else list(periodicity.period.phases[:MOST_PHASES]),
-        "spectrum": spectrum(signal),
-        "scalogram": picture_of_periods(scalogram(signal), signal, periodicity.period),
-        "spectrogram": picture_of_periods(
-            _spectrogram(signal, periodicity.period), signal, periodicity.period
-        ),
-        "levels": _levels(signal, settings.options, periodicity.period),
-        "hybrid": _hybrid(signal, settings.options),
+        "metric": settings.metric,
+        "views": [_view(one, settings) for one in (job.whole, *moving)],
+        "periods": [one.to_dict() for one in job.whole.periods],
         "asynchronous": [
             {**one.to_dict(), "b": _steps(one.required), "t": _steps(one.measured)}
             for one in job.asynchronous
@@ -85,26 +68,74 @@ def _data(job: JobPeriodicity, trace: Trace, settings: PeriodSettings) -> dict[s
     }
 
 
-def _sums(signal: Signal, asked: int) -> list[dict[str, Any]]:
-    """The strongest waves of the spectrum: the counts of the paper, and the one asked for."""
+def _view(periodicity: Periodicity, settings: PeriodSettings) -> dict[str, Any]:
+    """All figures of one signal: of reads, of writes or of both."""
+    signal, period = periodicity.signal, periodicity.period
+    return {
+        "direction": periodicity.direction,
+        "verdict": periodicity.summary(),
+        "signal": curve(signal),
+        "period": None if period is None else period.to_dict(),
+        "candidates": [asdict(candidate) for candidate in periodicity.candidates],
+        "waves": _waves(signal, settings.components),
+        "fit": _fit(periodicity),
+        "burst": None if periodicity.burst is None else asdict(periodicity.burst),
+        "ahead": _ahead(periodicity),
+        "phases": [] if period is None else list(period.phases[:MOST_PHASES]),
+        "spectrum": spectrum(signal),
+        "autocorrelation": _autocorrelation(signal),
+        "scalogram": picture_of_periods(scalogram(signal), signal, period),
+        "spectrogram": picture_of_periods(_spectrogram(signal, period), signal, period),
+        "levels": _levels(signal, settings.options, period),
+        "hybrid": _hybrid(signal, settings.options),
+    }
+
+
+def _waves(signal: Signal, asked: int) -> dict[str, Any]:
+    """The mean and the strongest waves of the spectrum; the sum of n is that of the first n + 1.
+
+    `explained` is the share of the variance that each number of waves accounts for.
+    """
     counts = sorted({*COUNTS, asked} - {0})
-    return [
-        {"count": count, "waves": [asdict(wave) for wave in components(signal, count=count)]}
-        for count in counts
-    ]
+    waves = components(signal, count=counts[-1])
+    shares = np.cumsum(np.sort(power_spectrum(signal)[1])[::-1])
+    explained = [short(float(shares[min(n, len(shares)) - 1])) if len(shares) else 0.0
+                 for n in counts]  # fmt: skip
+    return {"counts": counts, "waves": [asdict(wave) for wave in waves], "explained": explained}
 
 
 def _fit(periodicity: Periodicity) -> dict[str, Any]:
     """The fitted waves; where none were asked for, ten are fitted to a coarser signal."""
-    block = -(-len(periodicity.signal.values) // FITTED_SAMPLES)
-    fitted = periodicity.fit or fit_waves(
-        average_blocks(periodicity.signal, block), count=COUNTS[-1]
+    signal = periodicity.signal
+    coarse = average_blocks(signal, -(-len(signal.values) // FITTED_SAMPLES))
+    fitted = periodicity.fit or fit_waves(coarse, count=COUNTS[-1])
+    variance = float((coarse if periodicity.fit is None else signal).values.var())
+    before, after = (
+        short(1.0 - mse / variance) if variance > 0 else 0.0
+        for mse in (fitted.mse_before, fitted.mse_after)
     )
-    return {
-        "before": short(fitted.mse_before),
-        "after": short(fitted.mse_after),
-        "waves": [asdict(wave) for wave in fitted.components],
-    }
+    waves = [asdict(wave) for wave in fitted.components]
+    return {"explained_before": before, "explained": after, "waves": waves}
+
+
+def _ahead(periodicity: Periodicity) -> list[tuple[float, float, float]]:
+    """Start, end and bytes of the predicted phases that fit on a slightly longer time axis."""
+    upcoming, period, signal = periodicity.next_phase, periodicity.period, periodicity.signal
+    if upcoming is None:
+        return []
+    phases = [(upcoming.start, upcoming.end, upcoming.bytes)]
+    limit = signal.end + AHEAD_SHARE * (signal.end - signal.start)
+    while period is not None and phases[-1][1] + period.seconds <= limit:
+        start, end, moved = phases[-1]
+        phases.append((start + period.seconds, end + period.seconds, moved))
+    return phases
+
+
+def _autocorrelation(signal: Signal) -> dict[str, Any] | None:
+    """The correlation of the signal with itself, by lag in seconds."""
+    if not signal.values.std() > 0.0:
+        return None
+    return _extremes(Signal(0.0, signal.interval, autocorrelation(signal)))
 
 
 def _levels(signal: Signal, options: Options, period: Period | None) -> list[dict[str, Any]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioprism.reports.to_html.page import asset
-from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_terminal.schedule import title
 from ioprism.scheduling.result import Schedule
 
@@ -14,13 +13,7 @@ MOST_TURNS = 400  # of one job in the picture
 
 def page(schedule: Schedule) -> str:
     """Return the page."""
-    return frame(
-        title="Scheduling I/O: policies compared",
-        body=asset("schedule.html"),
-        styles=("plots.css",),
-        scripts=("charts.js", "plots.js", "schedule.js"),
-        data=_data(schedule),
-    )
+    return shell_page("schedule", title="Scheduling I/O: policies compared", data=_data(schedule))
 
 
 def _data(schedule: Schedule) -> dict[str, Any]:

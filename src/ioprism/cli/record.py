@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ioprism.report_steps import Document
     from ioprism.storage.recordings import RecordedRun, Recording
 
-PAGE = "report.html"
 FAILED = 3  # exit code when --fail-on was met
 
 
@@ -145,7 +144,7 @@ def record(
         return
     if fail_on is not None and not baselines:
         raise click.UsageError("--fail-on needs --against.\nHint: name an earlier recording.")
-    from ioprism.recording.steps import delete_traces, plan_recording, record_runs
+    from ioprism.recording.steps import PAGE, delete_traces, plan_recording, record_runs
     from ioprism.reports.to_terminal import record as form
 
     console = Console(stderr=True, highlight=False, emoji=False, markup=False)
@@ -219,7 +218,7 @@ def _report(
     """Report on the last run, compare and try if asked, and return whether it is a regression."""
     from ioprism.api import analyse
     from ioprism.comparison.steps import compare_sides, read_side
-    from ioprism.recording.steps import estimate_overhead, read_run
+    from ioprism.recording.steps import PAGE, estimate_overhead, read_run
     from ioprism.reports.to_json import report as json_form
     from ioprism.reports.to_terminal import compare as compare_form
     from ioprism.reports.to_terminal import record as form

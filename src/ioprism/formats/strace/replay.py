@@ -30,6 +30,7 @@ _RESULT = re.compile(r"\s*= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<((?:[^<>]|<[^<>]
 _DURATION = re.compile(r"<(\d{1,12}(?:\.\d{1,9})?)>$")
 _ENDED = re.compile(r"\+\+\+ (?:exited with \d|killed by SIG|superseded by execve)")
 _UNFINISHED = "<unfinished ...>"
+_DETACHED = "<detached ...>"
 NO_PID = 0
 
 
@@ -83,6 +84,9 @@ class CallLines:
             if text.startswith(("+++", "---")):
                 if _ENDED.match(text):
                     self.running.discard(pid)
+                if text.startswith("+++ exited"):  # what it waited for will not come
+                    for key in [key for key in self._waiting if key[0] == pid]:
+                        del self._waiting[key]
                 continue
             self.running.add(pid)
             call = self._call(pid, _seconds(head), text)
@@ -96,12 +100,16 @@ class CallLines:
             if known is None:
                 self.damaged += 1
                 return None
+            if text.endswith(_DETACHED):  # strace -p was stopped while the call waited
+                return None
             return self._finish(pid, known[0], resumed[1], known[1] + text[resumed.end() :])
         opened = _CALL.match(text)
         if opened is None:
             self.damaged += 1
             return None
         rest = text[opened.end() :]
+        if rest.endswith(_DETACHED):
+            return None
         if rest.endswith(_UNFINISHED):
             if len(self._waiting) < MOST_UNFINISHED:
                 self._waiting[pid, opened[1]] = (start, rest[: -len(_UNFINISHED)].rstrip())

@@ -40,7 +40,6 @@ class BlockTracer(Protocol):
     """Something that records what this process does, between two points in time."""
 
     version: str
-    threads: set[int]  # that it saw, and whose end is not in the trace
 
     def start(self, file: Path) -> None:
         """Begin to write calls to a file, in the form of strace.
@@ -79,7 +78,7 @@ def trace_block(file: Path, name: str) -> Iterator[tuple[str, list[str]]]:
     Raises:
         UsageError: the tracer cannot be used.
     """
-    tracer, missed, before = block_tracer(name), list[str](), _threads()
+    tracer, missed = block_tracer(name), list[str]()
     file.write_text("".join(_first_lines()), "utf-8")
     try:
         tracer.start(file)
@@ -93,9 +92,7 @@ def trace_block(file: Path, name: str) -> Iterator[tuple[str, list[str]]]:
         yield tracer.version, missed
     finally:
         missed += tracer.stop()
-        with file.open("a", encoding="utf-8") as end:
-            for thread in {*before, *_threads(), *tracer.threads}:
-                end.write(f"{thread} {time.time():.6f} +++ exited with 0 +++\n")
+        _write_ends(file)
 
 
 def _first_lines() -> Iterator[str]:
@@ -113,11 +110,22 @@ def _clone_line(thread: int) -> str:
     return f"clone(flags=CLONE_FILES|CLONE_THREAD) = {thread} <0.000000>\n"
 
 
+def _write_ends(file: Path) -> None:
+    """Let threads, and processes that are gone, end with the block; others are still running."""
+    with file.open("rb") as trace:
+        seen = {int(line.partition(b" ")[0]) for line in trace}
+    threads = _threads()
+    with file.open("a", encoding="utf-8") as end:
+        for number in seen:
+            if number in threads or not Path(f"/proc/{number}").exists():
+                end.write(f"{number} {time.time():.6f} +++ exited with 0 +++\n")
+
+
 class AttachedStrace:
     """strace, attached to all threads of this process."""
 
     def __init__(self, path: str, version: str) -> None:
-        self.path, self.version, self.threads = path, version, set[int]()
+        self.path, self.version = path, version
         self._strace: subprocess.Popen[bytes] | None = None
 
     def start(self, file: Path) -> None:
@@ -138,7 +146,6 @@ class AttachedStrace:
         # What it says about child processes is not needed, and must not fill the pipe.
         self._rest = threading.Thread(target=strace.communicate, daemon=True)
         self._rest.start()
-        self.threads.add(self._rest.native_id or 0)
         if " attached" not in said:
             raise UsageError(
                 f"strace cannot be attached to this process: {last_words(said)}.\n"
@@ -161,7 +168,7 @@ class InterpreterCalls:
         self._restore: list[tuple[Any, str, Any]] = []
         self._moved = Counter[str]()  # bytes in the trace
         self._before: Mapping[str, int] = {}
-        self.threads = _threads()
+        self._threads = _threads()
 
     def start(self, file: Path) -> None:
         """Put timed functions in the place of Python's own."""
@@ -264,8 +271,8 @@ class InterpreterCalls:
     ) -> None:
         if not self._out.closed:
             thread = threading.get_native_id()
-            if thread not in self.threads:
-                self.threads.add(thread)
+            if thread not in self._threads:
+                self._threads.add(thread)
                 self._out.write(f"{os.getpid()} {begin:.6f} {_clone_line(thread)}")
             head = f"{thread} {begin:.6f} {call}({arguments})"
             self._out.write(f"{head} = {result}{path} <{took:.6f}>\n")

@@ -129,7 +129,6 @@ class Strace:
         """Return what it cannot see of this command."""
         hidden = [
             "accesses to mapped files (mmap)",
-            IN_KERNEL,
             "requests submitted through io_uring",
         ]
         if command.program.mpi:

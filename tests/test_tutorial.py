@@ -46,7 +46,7 @@ def followed(name: str, folder: Path) -> str:
     (folder / "venv").symlink_to(sys.prefix)
     plain = {key: value for key, value in os.environ.items() if not key.startswith("DFTRACER")}
     done = subprocess.run(
-        ["sh", "-e"], input=commands, env={**plain, "COLUMNS": "200"},
+        ["sh", "-e"], input=f". venv/bin/activate\n{commands}", env={**plain, "COLUMNS": "200"},
         cwd=folder, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -77,10 +77,11 @@ def test_a_tutorial_ends_with_a_fixed_job(name: str, code: str, tmp_path: Path) 
     assert (tmp_path / "before.html").stat().st_size > 100_000
 
 
-def test_every_tutorial_is_followed_and_activates_its_environment() -> None:
+def test_every_tutorial_is_followed_and_begins_with_record() -> None:
     pages = {path.name: path.read_text(encoding="utf-8") for path in TUTORIALS.glob("*.md")}
 
     assert set(pages) == {"first-steps.md", "train-a-model.md", "a-workflow.md"}
-    for page in pages.values():
-        assert ". venv/bin/activate" in page
+    assert [name for name, page in pages.items() if "venv/bin/activate" in page] == ["first-steps.md"]
+    for page in [*pages.values(), (ROOT / "README.md").read_text(encoding="utf-8")]:
+        assert page.index("ioprism record") < page.index("ioprism diagnose")
         assert "ioprism report" in page

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         sample_log,
         schedule,
     )
+    from ioprism.blocks import RecordedBlock, record
     from ioprism.bottleneck_search.inspection import Inspection
     from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks
     from ioprism.characteristics.totals import Characteristics
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
 
 # Where a name is declared; errors are in `errors`, functions named like commands in `api`.
 _HOMES = {
+    "blocks": "RecordedBlock record",
     "bottleneck_search.inspection": "Inspection",
     "bottleneck_search.result": "Bottleneck Bottlenecks",
     "characteristics.totals": "Characteristics",
@@ -172,6 +174,7 @@ __all__ = [
     "Possible",
     "ReaderUnavailableError",
     "Recommendation",
+    "RecordedBlock",
     "Report",
     "ReportSettings",
     "RuleError",
@@ -212,6 +215,7 @@ __all__ = [
     "phases",
     "read",
     "read_jobs",
+    "record",
     "report",
     "sample_log",
     "schedule",
@@ -228,6 +232,13 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
         return import_module(f"ioprism.{name}")
     home = "errors" if name.endswith(("Error", "Warning")) else _HOME.get(name, "api")
     return getattr(import_module(f"ioprism.{home}"), name)
+
+
+def load_ipython_extension(shell: Any) -> None:  # noqa: ANN401 - IPython has no types
+    """Add the magic `%%ioprism`: `%load_ext ioprism`."""
+    from ioprism.blocks import cell_magic
+
+    shell.register_magic_function(cell_magic(shell), "cell", "ioprism")
 
 
 def __dir__() -> list[str]:

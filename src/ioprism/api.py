@@ -285,21 +285,27 @@ def inspect(
 
 
 def compare(
-    before: Trace | Sequence[Trace], after: Trace | Sequence[Trace], *, engine: Engine | None = None
+    before: Trace | str | Path | Sequence[Trace | str | Path],
+    after: Trace | str | Path | Sequence[Trace | str | Path],
+    *,
+    engine: Engine | None = None,
 ) -> Comparison:
     """Return what a change did: run time, stall time, numbers side by side, and findings.
 
     Args:
-        before: one run, or several.
+        before: one run, or several: traces, or paths; a recording stands for all of its runs.
         after: the same after the change; repeated runs tell a change from noise.
         engine: where to compute; by default here.
     """
-    from ioprism.comparison.steps import Side, compare_sides
+    from ioprism.comparison.steps import compare_sides, read_side
     from ioprism.report_steps import document_of
 
-    sides = ([side] if isinstance(side, Trace) else side for side in (before, after))
+    sides = ([one] if isinstance(one, Trace | str | Path) else one for one in (before, after))
     return compare_sides(
-        *(Side(tuple(document_of(trace, engine=engine) for trace in side)) for side in sides)
+        *(
+            read_side(side, analyse=lambda trace: document_of(trace, engine=engine))
+            for side in sides
+        )
     )
 
 

@@ -38,6 +38,45 @@ cat > "$file" <<'END'
 END
 exec "$@"
 """
+# What srun, jsrun and flux do with variables, and how they start tasks and end.
+LAUNCHER = r"""#!/bin/bash
+tasks=1 all=yes pairs=()
+[ "${0##*/}" = flux ] && shift
+while [[ "$1" = -* ]]; do
+    case "$1" in
+        -n) tasks=$2; shift ;;
+        -E) pairs+=("$2"); shift ;;
+        --env=*) pairs+=("${1#--env=}") ;;
+        --export=*)
+            all=no
+            IFS=, read -ra names <<< "${1#--export=}"
+            for name in "${names[@]}"; do
+                [ "$name" = ALL ] && all=yes
+                [[ "$name" = *=* ]] && pairs+=("$name")
+            done ;;
+    esac
+    shift
+done
+[ "$all" = yes ] || pairs=(-i "PATH=$PATH" "${pairs[@]}")
+for ((task = 0; task < tasks; task++)); do env "${pairs[@]}" TASK=$task "$@" & done
+code=0
+for job in $(jobs -p); do wait "$job" || code=$?; done
+exit $code
+"""
+LAUNCHERS = [("srun", "-n", "2"), ("srun", "--export=NONE", "-n", "2"), ("jsrun", "-n", "2"),
+             ("flux", "run", "-n", "2")]  # fmt: skip
+LFS = r"""#!/bin/sh
+case "$1 $2 $3" in
+    "setstripe -c "*) echo "$3" > "$4.striping" ;;
+    "getstripe -d -c") cat "$4.striping" ;;
+    "getstripe -c "*) cat "$3" ;;
+esac
+"""
+# A new file gets the striping of its folder; the program is faster with more targets.
+STRIPED = """
+[ -e out/data ] || cat out.striping > out/data
+[ "$(cat out/data)" = -1 ] || sleep 0.6
+"""
 WRITES = """
 import os, signal, sys
 written = 0
@@ -56,8 +95,7 @@ def record(tmp_path: Path) -> Run:
     """Run `ioprism record` in an empty folder where only the stand-in can trace."""
     tools = tmp_path / "tools"
     tools.mkdir()
-    (tools / "strace").write_text(STAND_IN)
-    (tools / "strace").chmod(0o755)
+    script(tools / "strace", STAND_IN)
     return runner(tmp_path, f"{tools}:/usr/bin:/bin")
 
 
@@ -73,6 +111,11 @@ def runner(folder: Path, path: str) -> Run:
         )
 
     return run
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 def names(folder: Path) -> list[str]:
@@ -276,3 +319,57 @@ def test_background_processes_do_not_hold_the_recording_up(tmp_path: Path) -> No
 
     assert done.returncode == 4
     assert "1 process that the program started" in done.stderr
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS, ids=" ".join)
+def test_each_task_of_a_launcher_is_recorded(
+    record: Run, tmp_path: Path, launcher: tuple[str, ...]
+) -> None:
+    script(tmp_path / "tools" / launcher[0], LAUNCHER)
+    done = record("--tracer", "strace", "--json", "-o", "out", "--", *launcher, "sh", "-c",
+                  "echo task $TASK; exit 3")  # fmt: skip
+    document = json.loads(done.stdout)
+
+    assert done.returncode == 3
+    assert {"task 0", "task 1"} <= set(done.stderr.splitlines())
+    assert document["report"]["totals"]["bytes_written"] == 2 * 3000
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS, ids=" ".join)
+def test_variables_of_a_tracer_reach_each_task(tmp_path: Path, launcher: tuple[str, ...]) -> None:
+    real("dftracer")
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    script(tools / launcher[0], LAUNCHER)
+    program = tmp_path / "writes.py"
+    program.write_text(WRITES)
+    run = runner(tmp_path, f"{tools}:{os.environ['PATH']}")
+    done = run("--tracer", "dftracer", "--json", "--", *launcher, sys.executable, program, "data")
+
+    assert json.loads(done.stdout)["report"]["totals"]["bytes_written"] == 2 * 210_000
+
+
+def test_striping_is_tried_in_the_given_folder_and_set_back(record: Run, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    script(tmp_path / "tools/lfs", LFS)
+    (here / "out").mkdir()
+    (here / "out.striping").write_text("1\n")
+    (here / "out/mine").write_text("1\n")
+    done = record("--tracer", "strace", "--try", "--rounds", 3, "--stripe-dir", "out", "--json",
+                  "-o", "recorded", "--", "sh", "-c", STRIPED)  # fmt: skip
+    (trial,) = json.loads(done.stdout)["recording"]["trials"]
+
+    assert trial["name"] == "stripe-over-all-targets"
+    assert trial["status"] in ("gain", "undecided")  # on a busy machine
+    assert max(trial["seconds"]) < 0.6
+    assert (here / "out.striping").read_text() == "1\n"
+    assert names(here / "out") == ["data", "mine"]
+    assert done.returncode == 0
+
+
+def test_striping_needs_a_folder_on_lustre(record: Run, tmp_path: Path) -> None:
+    done = record("--tracer", "strace", "--try", "--stripe-dir", ".", "--", "true")
+
+    assert "the striping of" in done.stderr
+    assert done.returncode == 1
+    assert names(tmp_path / "here") == []

@@ -23,11 +23,10 @@ from ioprism.recording.choice import TRACERS
 
 if TYPE_CHECKING:
     from ioprism.recording.steps import Plan
-    from ioprism.recording.trials import Trial
+    from ioprism.recording.trials import OutputFolder, Trial
     from ioprism.report_steps import Document
     from ioprism.storage.recordings import RecordedRun, Recording
 
-PAGE = "report.html"
 FAILED = 3  # exit code when --fail-on was met
 
 
@@ -91,6 +90,13 @@ FAILED = 3  # exit code when --fail-on was met
     default=8,
     help="Runs of each change that --try makes at most.",
 )
+@option(
+    "--stripe-dir",
+    metavar="DIR",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="With --try: a folder on Lustre whose striping may be changed; what the program makes "
+    "there is removed before each run.",
+)
 @option("--force", is_flag=True, help="Replace an earlier recording in DIR.")
 @option(
     "--check",
@@ -119,6 +125,7 @@ def record(
     untraced: bool,
     try_changes: bool,
     rounds: int,
+    stripe_dir: Path | None,
     force: bool,
     check_only: bool,
     scheduler: str | None,
@@ -145,9 +152,13 @@ def record(
         return
     if fail_on is not None and not baselines:
         raise click.UsageError("--fail-on needs --against.\nHint: name an earlier recording.")
-    from ioprism.recording.steps import delete_traces, plan_recording, record_runs
+    if stripe_dir is not None and not try_changes:
+        raise click.UsageError("--stripe-dir needs --try.")
+    from ioprism.recording.steps import PAGE, delete_traces, plan_recording, record_runs
+    from ioprism.recording.trials import look_at_output
     from ioprism.reports.to_terminal import record as form
 
+    output_folder = None if stripe_dir is None else look_at_output(stripe_dir.resolve())
     console = Console(stderr=True, highlight=False, emoji=False, markup=False)
     plan = plan_recording(command, folder=folder, tracer=tracer, overwrite=force)
     if not quiet:
@@ -167,6 +178,7 @@ def record(
             baselines,
             fail_on=fail_on,
             rounds=rounds if try_changes else 0,
+            output_folder=output_folder,
             as_json=as_json,
             quiet=quiet,
         )
@@ -213,13 +225,14 @@ def _report(
     *,
     fail_on: float | None,
     rounds: int,
+    output_folder: OutputFolder | None,
     as_json: bool,
     quiet: bool,
 ) -> bool:
     """Report on the last run, compare and try if asked, and return whether it is a regression."""
     from ioprism.api import analyse
     from ioprism.comparison.steps import compare_sides, read_side
-    from ioprism.recording.steps import estimate_overhead, read_run
+    from ioprism.recording.steps import PAGE, estimate_overhead, read_run
     from ioprism.reports.to_json import report as json_form
     from ioprism.reports.to_terminal import compare as compare_form
     from ioprism.reports.to_terminal import record as form
@@ -231,7 +244,7 @@ def _report(
         report = analyse(trace)
     overhead = estimate_overhead(recording, run, trace)
     report.write(recording.folder / PAGE)
-    trials = _try(plan, recording, report.document, rounds=rounds, as_json=as_json)
+    trials = _try(plan, recording, report.document, output_folder, rounds=rounds, as_json=as_json)
     comparison = None
     if baselines:
         comparison = compare_sides(read_side(baselines), read_side((recording.folder,)))
@@ -257,7 +270,13 @@ def _report(
 
 
 def _try(
-    plan: Plan, recording: Recording, document: Document, *, rounds: int, as_json: bool
+    plan: Plan,
+    recording: Recording,
+    document: Document,
+    folder: OutputFolder | None,
+    *,
+    rounds: int,
+    as_json: bool,
 ) -> list[Trial]:
     """Try what may remove a cause of the diagnosis; nothing if the program did not succeed."""
     from ioprism.comparison.steps import diagnosed_stall
@@ -267,11 +286,13 @@ def _try(
         return []
     codes = {cause.code for cause in diagnosed_stall(document)[1]}
     codes |= {finding.code for finding in document.findings}
-    hints = fitting_hints(plan.command, codes, document.trace.job.ranks or 1)
+    hints = fitting_hints(plan.command, codes, document.trace.job.ranks or 1, output=folder)
     if not hints:
         return []
     stdout = sys.stderr.fileno() if as_json else None
-    return try_hints(plan, hints, rounds=rounds, stdout=stdout, stderr=sys.stderr.fileno())
+    return try_hints(
+        plan, hints, rounds=rounds, output=folder, stdout=stdout, stderr=sys.stderr.fileno()
+    )
 
 
 def _say_nothing(plan: Plan, recording: Recording, *, as_json: bool) -> None:

@@ -38,7 +38,7 @@ def run_folders(paths: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def read_side(
-    paths: Sequence[Path],
+    given: Sequence[Trace | str | Path],
     *,
     format_name: str | None = None,
     grouping: Grouping = "auto",
@@ -46,17 +46,19 @@ def read_side(
     prepare: Prepare = lambda trace: trace,
     analyse: Analyse = document_of,
 ) -> Side:
-    """Read and analyse the runs of one side."""
-    folders = run_folders(paths)
-    documents = tuple(
-        analyse(
-            prepare(read_trace(folder, format_name=format_name, grouping=grouping, reading=reading))
-        )
-        for folder in folders
-    )
-    runs = [run for folder in folders for run in recorded_runs(folder).values()]
-    measured = len(runs) == len(folders)
-    return Side(documents, tuple(run.seconds for run in runs) if measured else None)
+    """Analyse the runs of one side: traces, or what paths stand for."""
+    documents: list[Document] = []
+    seconds: list[float] = []
+    for one in given:
+        if isinstance(one, Trace):
+            documents.append(analyse(prepare(one)))
+            continue
+        for folder in run_folders([Path(one)]):
+            trace = read_trace(folder, format_name=format_name, grouping=grouping, reading=reading)
+            documents.append(analyse(prepare(trace)))
+            seconds += (run.seconds for run in recorded_runs(folder).values())
+    measured = len(seconds) == len(documents)
+    return Side(tuple(documents), tuple(seconds) if measured else None)
 
 
 def compare_sides(before: Side, after: Side) -> Comparison:

@@ -36,7 +36,7 @@ from ioprism.formats.unrecognised import unrecognised
 from ioprism.model.pseudonyms import anonymise_trace, chosen_pseudonyms
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
-from ioprism.storage.recordings import recorded_runs
+from ioprism.storage.recordings import RecordedRun, recorded_runs
 from ioprism.storage.remote import exists
 from ioprism.text import address_of
 
@@ -303,6 +303,7 @@ class JobFiles:
     files: tuple[TraceFile, ...]
     folder: Path | None = None  # that holds nothing else
     in_folder: bool = False  # found there: what is damaged among others is left out
+    run: RecordedRun | None = None  # of `record`, which knows when the program ended
 
     @property
     def paths(self) -> Group:
@@ -319,11 +320,22 @@ class JobFiles:
             trace = joiner.join(paths, _surveys(joiner, joined))
             traces.insert(0, _check_trace(joiner, trace, joined[0].reading))
         trace = _merge_traces(traces)
+        if self.run is not None:
+            trace = _until_end(trace, self.run)
         for file in self.files:
             if file.error is not None:
                 trace.completeness.warn(str(file.error).partition("\n")[0])
         names = chosen_pseudonyms()
         return trace if names is None else anonymise_trace(trace, names)
+
+
+def _until_end(trace: Trace, run: RecordedRun) -> Trace:
+    """Let a job last until its program ended, rather than until its last call on a file."""
+    job = trace.job
+    if job.start_time is None or trace.format == "darshan":  # which notes the end itself
+        return trace
+    end = max(run.started + run.seconds, job.end_time or 0.0)
+    return replace(trace, job=replace(job, end_time=end, runtime=end - job.start_time))
 
 
 def find_jobs(
@@ -346,9 +358,12 @@ def find_jobs(
     files: list[TraceFile] = []
     for source in sources:
         runs = recorded_runs(source) if exists(source) else {}  # all processes of a run are one job
-        jobs += [_job_of(trace_files(run, format_name, reading)) for run in runs]
+        jobs += [
+            replace(_job_of(trace_files(folder, format_name, reading)), run=run)
+            for folder, run in runs.items()
+        ]
         files += [] if runs else trace_files(source, format_name, reading)
-    if grouping == "one":
+    if grouping == "one" and (files or len(jobs) > 1):
         return [_job_of([*(file for job in jobs for file in job.files), *files])]
     groups = [[file] for file in files] if grouping == "each" else _group(files)
     size = Counter(file.given for file in files)

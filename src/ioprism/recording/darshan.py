@@ -12,7 +12,14 @@ from pathlib import Path
 
 from ioprism.recording.command import Command
 from ioprism.recording.process import Linkage, ask, read_linkage
-from ioprism.recording.tracer import INHERITED, Start, hidden_stat, preload, preload_obstacle
+from ioprism.recording.tracer import (
+    IN_KERNEL,
+    INHERITED,
+    Start,
+    hidden_stat,
+    preload,
+    preload_obstacle,
+)
 
 LIBRARY = "libdarshan.so"
 # MiB for a process. Darshan's defaults are 4 and 1, and drop records of programs with many files.
@@ -72,6 +79,7 @@ class Darshan:
             *hidden_stat(),
             "unlink, mkdir and readdir",
             INHERITED,
+            IN_KERNEL,
             "accesses to mapped files (mmap)",
             f"files below {EXCLUDED}",
         )

@@ -21,6 +21,7 @@ from ioprism.storage.recordings import MARKER, RecordedRun, Recording, write_rec
 from ioprism.text import printable
 
 TEXT_TRACES = (".strace", ".pfw")  # one line for each call
+PAGE = "report.html"
 TRIALS = "try"  # the folder of what --try runs
 LONGEST_NAME = 40  # characters of a program's name in the name of a folder
 
@@ -56,7 +57,7 @@ def plan_recording(
             "Hint: a program in the current folder is written ./NAME."
         )
     choice = choose_tracer(command, tracer)
-    target = _make_folder(folder or _free_folder(command.program.name), overwrite=overwrite)
+    target = make_folder(folder, command.program.name, overwrite=overwrite)
     return Plan(command, choice, target, measure_cost(choice.tracer, target))
 
 
@@ -69,8 +70,18 @@ def _free_folder(program: str) -> Path:
     return folder
 
 
-def _make_folder(folder: Path, *, overwrite: bool) -> Path:
-    """Make the folder; an earlier recording is replaced only if that was asked for."""
+def make_folder(wanted: Path | None, program: str, *, overwrite: bool) -> Path:
+    """Make the folder of a recording; an earlier one is replaced only if that was asked for.
+
+    Args:
+        wanted: None: the first record-PROGRAM-1, -2, … that is not there.
+        program: what is recorded.
+        overwrite: whether an earlier recording is replaced.
+
+    Raises:
+        OutputError: it holds something else.
+    """
+    folder = wanted or _free_folder(program)
     if (folder / MARKER).is_file():
         if not overwrite:
             raise OutputError(

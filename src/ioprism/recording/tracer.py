@@ -19,6 +19,7 @@ from ioprism.recording.process import ask
 
 PRELOAD = "LD_PRELOAD"
 INHERITED = "files that another program opened, such as the shell for `PROGRAM > FILE`"
+IN_KERNEL = "bytes copied within the kernel (copy_file_range, splice)"
 STAT_IS_A_SYMBOL = (2, 33)  # glibc from which stat is no longer a wrapper of __xstat
 
 
@@ -128,7 +129,6 @@ class Strace:
         """Return what it cannot see of this command."""
         hidden = [
             "accesses to mapped files (mmap)",
-            "bytes copied within the kernel (copy_file_range, splice)",
             "requests submitted through io_uring",
         ]
         if command.program.mpi:
@@ -200,8 +200,9 @@ class DFTracer:
         return (
             *mpi,
             *hidden_stat(),
-            "bytes of buffered streams (fprintf, fputs, putc; fwrite and fread are seen)",
+            "bytes of buffered streams (fprintf, fputs, fread_unlocked; fwrite and fread are seen)",
             INHERITED,
+            IN_KERNEL,
             "accesses to mapped files (mmap)",
             "statically linked child processes",
             "the last 20 calls or so of a process that is killed",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,17 +13,78 @@ from ioprism.characteristics.breakdown import by_file
 from ioprism.comparison.repetitions import MAX_FALSE_ALARM, Difference, difference
 from ioprism.engine.base import Engine
 from ioprism.engine.local import LocalEngine
-from ioprism.errors import TraceError
+from ioprism.errors import RunFailedError, TraceError
 from ioprism.formats.registry import read_trace
 from ioprism.model.layers import HEIGHT
 from ioprism.model.trace import Trace
 from ioprism.model.usage import is_data
 from ioprism.recording.command import Command
+from ioprism.recording.process import QUICK, call, last_words
 from ioprism.recording.steps import TRIALS, Plan, run_once
 from ioprism.storage.atomic import atomic_write_text
+from ioprism.text import printable
+
+LFS = "lfs"  # Lustre's command
 
 BUFFER = 64 * 2**20  # bytes of an aggregator: four times ROMIO's default
+ALIGNMENT = 2**20  # bytes: the stripe size of Lustre, unless somebody changed it
+ALL_TARGETS = -1  # as a stripe count
 LARGE_RUN = 16  # ranks from which not every rank should be an aggregator: one per node is usual
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFolder:
+    """A folder on Lustre whose striping may be changed, and what was in it before the first run."""
+
+    path: Path
+    count: int  # of targets, for new files; 0: as the file system has it
+    existing: frozenset[Path]
+
+    def command(self, count: int) -> list[str]:
+        """Return the words that set the number of targets of new files."""
+        return [LFS, "setstripe", "-c", str(count), str(self.path)]
+
+    def made(self) -> list[Path]:
+        """Return the files that were made since."""
+        files = (path for path in self.path.rglob("*") if path not in self.existing)
+        return [path for path in files if path.is_file() and not path.is_symlink()]
+
+    def stripes(self) -> tuple[int, ...]:
+        """Return on how many targets each of them lies."""
+        return tuple(sorted(_stripe_count(path) for path in self.made()))
+
+    @contextmanager
+    def prepared(self, count: int) -> Iterator[None]:
+        """Remove what the last run made, as only new files are striped anew; set the striping.
+
+        Raises:
+            RunFailedError: it cannot be set.
+        """
+        for path in self.made():
+            path.unlink()
+        call(self.command(count), failure="striping cannot be set", timeout=QUICK)
+        try:
+            yield
+        finally:
+            call(self.command(self.count), failure="striping cannot be set back", timeout=QUICK)
+
+
+def look_at_output(folder: Path) -> OutputFolder:
+    """Return a folder as it is before the first run.
+
+    Raises:
+        RunFailedError: it is not on Lustre.
+    """
+    return OutputFolder(folder, _stripe_count(folder, "-d"), frozenset(folder.rglob("*")))
+
+
+def _stripe_count(path: Path, *options: str) -> int:
+    words = [LFS, "getstripe", *options, "-c", str(path)]
+    failure = f"the striping of {printable(str(path))} is not known"
+    said = call(words, failure=failure, timeout=QUICK).strip()
+    if not said.lstrip("-").isdecimal():
+        raise RunFailedError(f"{failure}: {last_words(said)}")
+    return int(said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +95,8 @@ class Hint:
     hints: Mapping[str, str]  # for ROMIO_HINTS
     variables: Mapping[str, str]  # for the environment of the ranks
     removes: frozenset[str]  # codes of causes and findings
+    seen: bool = True  # whether the number or size of requests shows its effect
+    stripes: OutputFolder | None = None  # whose new files lie on all targets
 
     def write(self, folder: Path) -> dict[str, str]:
         """Write the file of hints, and return the variables that the ranks need."""
@@ -44,7 +109,9 @@ class Hint:
 
     def script_lines(self) -> list[str]:
         """Return the lines for a job script."""
-        lines = [f"export {key}={value}" for key, value in self.variables.items()]
+        lines = [f"export {key}={shlex.quote(value)}" for key, value in self.variables.items()]
+        if self.stripes is not None:
+            lines.append(shlex.join(self.stripes.command(ALL_TARGETS)))
         if self.hints:
             content = "\\n".join(f"{key} {value}" for key, value in self.hints.items())
             lines += [
@@ -54,17 +121,41 @@ class Hint:
         return lines
 
 
-def fitting_hints(command: Command, codes: Iterable[str], ranks: int) -> list[Hint]:
-    """Return the hints for causes and findings, of the MPI library that starts the program."""
-    if not command.program.mpi:
-        return []
-    known = _ompio(ranks) if command.launcher == "open-mpi" else _romio(ranks)
+def fitting_hints(
+    command: Command, codes: Iterable[str], ranks: int, *, output: OutputFolder | None = None
+) -> list[Hint]:
+    """Return the changes for causes and findings, of the libraries that the program uses.
+
+    Args:
+        command: what is run.
+        codes: of causes and findings.
+        ranks: how many there are.
+        output: whose striping may be changed.
+    """
+    known = list(_libraries(command))
+    if command.program.mpi:
+        known += _ompio(ranks) if command.launcher == "open-mpi" else _romio(ranks)
     present = set(codes)
-    return [hint for hint in known if hint.removes & present]
+    fitting = [hint for hint in known if hint.removes & present]
+    if output is not None:
+        fitting.append(Hint("stripe-over-all-targets", {}, {}, frozenset(), stripes=output))
+    return fitting
 
 
 def _aggregators(ranks: int) -> str:
     return str(ranks if ranks < LARGE_RUN else max(LARGE_RUN // 2, ranks // LARGE_RUN))
+
+
+def _libraries(command: Command) -> Iterator[Hint]:
+    """Yield what libraries take from the environment; HDF5 has no variable for alignment."""
+    needed = () if command.program.linkage is None else command.program.linkage.needed
+    if any(name.startswith("libhdf5") for name in needed):
+        unlocked = {"HDF5_USE_FILE_LOCKING": "FALSE"}
+        yield Hint("no-file-locking", {}, unlocked, frozenset({"metadata"}), seen=False)
+    if any(name.startswith("libpnetcdf") for name in needed):
+        aligned = f"nc_header_align_size={ALIGNMENT};nc_var_align_size={ALIGNMENT}"
+        misaligned = frozenset({"misalignment", "misaligned-file"})
+        yield Hint("alignment", {}, {"PNETCDF_HINTS": aligned}, misaligned, seen=False)
 
 
 SIEVED = frozenset({"read-modify-write", "data-sieving"})
@@ -136,6 +227,7 @@ class Requests:
     writes: int
     bytes_read: int
     bytes_written: int
+    stripes: tuple[int, ...] = ()  # on how many targets each file lies, where that may be changed
 
 
 def requests_of(trace: Trace, engine: Engine) -> Requests:
@@ -145,13 +237,18 @@ def requests_of(trace: Trace, engine: Engine) -> Requests:
         for row in by_file(trace, engine).iter_rows(named=True)
         if HEIGHT[row["layer"]] == 0 and row["bytes_written"] and is_data(row["path"] or "")
     ]
-    return Requests(*(sum(row[field.name] for row in rows) for field in fields(Requests)))
+    names = [field.name for field in fields(Requests) if field.name != "stripes"]
+    return Requests(*(sum(row[name] for row in rows) for name in names))
 
 
 def same_requests(before: Requests, after: Requests) -> bool:
     """Whether two runs made the same requests: a hint then had no effect."""
-    pairs = zip(astuple(before), astuple(after), strict=True)
-    return all(abs(old - new) <= SAME_REQUESTS * max(old, new) for old, new in pairs)
+    *old_sums, old_stripes = astuple(before)
+    *new_sums, new_stripes = astuple(after)
+    return old_stripes == new_stripes and all(
+        abs(old - new) <= SAME_REQUESTS * max(old, new)
+        for old, new in zip(old_sums, new_sums, strict=True)
+    )
 
 
 @dataclass(slots=True, eq=False)
@@ -170,6 +267,7 @@ class Trial:
             "name": self.hint.name,
             "hints": dict(self.hint.hints),
             "variables": dict(self.hint.variables),
+            "stripe_count": None if self.hint.stripes is None else ALL_TARGETS,
             "status": self.status,
             "seconds": self.seconds,
             "requests": None if self.requests is None else list(self.requests),
@@ -183,6 +281,7 @@ def try_hints(
     hints: Sequence[Hint],
     *,
     rounds: int,
+    output: OutputFolder | None = None,
     stdout: int | None = None,
     stderr: int | None = None,
 ) -> list[Trial]:
@@ -192,6 +291,7 @@ def try_hints(
         plan: what to run; traces go to the folder `try` below its own.
         hints: what to try.
         rounds: how many at most.
+        output: what the program makes here is removed before each run.
         stdout: the file descriptor for the program's output; None: ours.
         stderr: the same for its messages.
     """
@@ -204,7 +304,7 @@ def try_hints(
         # Every other round goes backwards, so that no side is always the first.
         order: list[Trial | None] = [None, *active] if number % 2 else [*reversed(active), None]
         outcomes = {
-            trial: _run_trial(plan, trial, folder, number, stdout=stdout, stderr=stderr)
+            trial: _run_trial(plan, trial, folder, number, output, stdout=stdout, stderr=stderr)
             for trial in order
         }
         plain, without = outcomes.pop(None)
@@ -222,6 +322,7 @@ def _run_trial(
     trial: Trial | None,
     folder: Path,
     number: int,
+    output: OutputFolder | None,
     *,
     stdout: int | None,
     stderr: int | None,
@@ -229,8 +330,15 @@ def _run_trial(
     """Run once, and return the requests and the seconds; no seconds if the program failed."""
     traces = folder / f"{trial.hint.name if trial else 'without'}-{number}"
     variables = trial.hint.write(folder) if trial else {}
-    outcome = run_once(plan, traces, variables=variables, stdout=stdout, stderr=stderr)
-    return _requests(traces), outcome.seconds if outcome.exit_code == 0 else None
+    with ExitStack() as stack:
+        if output is not None:
+            striped = trial is not None and trial.hint.stripes is not None
+            stack.enter_context(output.prepared(ALL_TARGETS if striped else output.count))
+        outcome = run_once(plan, traces, variables=variables, stdout=stdout, stderr=stderr)
+    requests = _requests(traces)
+    if requests is not None and output is not None:
+        requests = replace(requests, stripes=output.stripes())
+    return requests, outcome.seconds if outcome.exit_code == 0 else None
 
 
 def _judge(
@@ -252,7 +360,7 @@ def _judge(
     if requests is not None and plain is not None:
         trial.requests = (plain.reads + plain.writes, requests.reads + requests.writes)
         # The first run may differ because it makes the files that others overwrite.
-        if same_requests(plain, requests):
+        if trial.hint.seen and same_requests(plain, requests):
             trial.status = "ignored"
             return
     trial.status = judge(base, trial.seconds, rounds=rounds, changes=changes)

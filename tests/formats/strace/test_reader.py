@@ -173,3 +173,39 @@ def test_ranges_of_a_file_are_read_apart_and_say_the_same(
     again.events()
     assert again.completeness.warnings == whole.completeness.warnings
     assert len(whole.completeness.warnings) == 3
+
+
+def test_copies_within_the_kernel_read_one_file_and_write_the_other(tmp_path: Path) -> None:
+    trace = read_text(
+        tmp_path,
+        "7 1700000000.1 copy_file_range(3</a>, NULL, 4</b>, NULL, 9999, 0) = 300 <0.000200>\n"
+        "7 1700000000.2 sendfile(4</b>, 3</a>, NULL, 9999) = 50 <0.000200>\n"
+        "7 1700000000.3 sendfile(5<socket:[1]>, 3</a>, NULL, 9999) = 20 <0.000200>\n",
+    )
+
+    assert moves(trace) == [
+        ("/a", None, 300),
+        ("/b", None, 300),
+        ("/a", None, 50),
+        ("/b", None, 50),
+        ("/a", None, 20),
+    ]
+
+
+def test_calls_that_were_detached_or_ended_with_their_process_are_not_missed(
+    tmp_path: Path,
+) -> None:
+    trace = read_text(
+        tmp_path,
+        "7 1700000000.1 write(3</a>, ..., 9) = 9 <0.000200>\n"
+        "8 1700000000.2 epoll_wait(5<anon_inode:[eventpoll]>,  <unfinished ...>\n"
+        "9 1700000000.2 read(6<pipe:[1]>,  <unfinished ...>\n"
+        "7 1700000000.3 wait4(9 <detached ...>\n"
+        "9 1700000000.3 <... read resumed> <detached ...>\n"
+        "7 1700000000.4 +++ exited with 0 +++\n"
+        "8 1700000000.4 +++ exited with 0 +++\n"
+        "9 1700000000.4 +++ exited with 0 +++\n",
+    )
+
+    assert moves(trace) == [("/a", None, 9)]
+    assert not trace.completeness.warnings

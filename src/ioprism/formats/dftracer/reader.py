@@ -157,21 +157,29 @@ class _DftracerContent:
 
     @cached_property
     def completeness(self) -> Completeness:
-        noted = Completeness()
+        noted, preloaded = Completeness(), self._preloaded()
         for one in self.surveys:
             name = one.path.name
+            earlier = preloaded.get(name)
+            missing = one.missing_lines - ((earlier.numbering.highest or 0) if earlier else 0)
             if one.trouble.cut:
                 noted.warn(f"{name}: the compressed data are cut short or damaged")
             if one.trouble.endless:
                 noted.warn(f"{name}: a line is implausibly long; the rest is left out")
-            if one.missing_lines:
-                noted.warn(f"{name}: {format_counted(one.missing_lines, 'line')} missing by number")
-            if one.begun and not one.ended:
+            if missing > 0:
+                noted.warn(f"{name}: {format_counted(missing, 'line')} missing by number")
+            if one.begun and not one.ended and one not in preloaded.values():
                 noted.warn(
                     f"{name}: the end mark is missing: the program was killed, or the rest is lost"
                 )
         self._warn_of_collisions(noted)
         return noted
+
+    def _preloaded(self) -> dict[str, Survey]:
+        """Return files that another one continues, by its name: `initialize_log` opens it."""
+        names = {one.path.name for one in self.surveys}
+        later = ((one.path.name.replace("-preload.pfw", "-app.pfw"), one) for one in self.surveys)
+        return {name: one for name, one in later if name in names and name != one.path.name}
 
     def _warn_of_collisions(self, noted: Completeness) -> None:
         """One message for all files: a job has thousands."""

@@ -30,6 +30,7 @@ _RESULT = re.compile(r"\s*= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<((?:[^<>]|<[^<>]
 _DURATION = re.compile(r"<(\d{1,12}(?:\.\d{1,9})?)>$")
 _ENDED = re.compile(r"\+\+\+ (?:exited with \d|killed by SIG|superseded by execve)")
 _UNFINISHED = "<unfinished ...>"
+_DETACHED = "<detached ...>"
 NO_PID = 0
 
 
@@ -83,6 +84,9 @@ class CallLines:
             if text.startswith(("+++", "---")):
                 if _ENDED.match(text):
                     self.running.discard(pid)
+                if text.startswith("+++ exited"):  # what it waited for will not come
+                    for key in [key for key in self._waiting if key[0] == pid]:
+                        del self._waiting[key]
                 continue
             self.running.add(pid)
             call = self._call(pid, _seconds(head), text)
@@ -96,12 +100,16 @@ class CallLines:
             if known is None:
                 self.damaged += 1
                 return None
+            if text.endswith(_DETACHED):  # strace -p was stopped while the call waited
+                return None
             return self._finish(pid, known[0], resumed[1], known[1] + text[resumed.end() :])
         opened = _CALL.match(text)
         if opened is None:
             self.damaged += 1
             return None
         rest = text[opened.end() :]
+        if rest.endswith(_DETACHED):
+            return None
         if rest.endswith(_UNFINISHED):
             if len(self._waiting) < MOST_UNFINISHED:
                 self._waiting[pid, opened[1]] = (start, rest[: -len(_UNFINISHED)].rstrip())
@@ -139,6 +147,8 @@ _DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d{1,9})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _DEVICE = re.compile(r"<(?:char|block) \d+:\d+>$")
 _NOT_FILE = re.compile(r"(?:[A-Za-z][\w-]*):\[|anon_inode|/dev/null$|socket:|pipe:")
+_SHOWN = re.compile(r"(\d{1,9})<((?:[^<>]|<[^<>]*>)*)>")
+_WITHIN_KERNEL = {"copy_file_range", "sendfile", "sendfile64", "splice"}
 _PARENTS = {"clone", "clone3", "fork", "vfork"}
 _COPIES = {"dup", "dup2", "dup3"}
 _PAIRS = {"pipe", "pipe2", "socketpair"}
@@ -187,6 +197,9 @@ class Replay:
             process = self._process(call.pid)
             process.called = True
             self._follow(process, call)
+            if call.name in _WITHIN_KERNEL and len(ends := [*_SHOWN.finditer(call.arguments)]) > 1:
+                yield from self._copy(process, call, ends)
+                continue
             kind = classify(call.name)
             if kind.layer != "posix" or kind.operation == "other":
                 continue
@@ -254,6 +267,22 @@ class Replay:
                 return None
         codes = kind.layer_code, kind.operation_code
         return Row(call.start, end, process.row, path, *codes, call.name, offset, size)
+
+    def _copy(self, process: Process, call: SystemCall, ends: list[re.Match[str]]) -> Iterator[Row]:
+        """Yield a read and a write that take half of the time each; pipes and sockets are none."""
+        source, target = reversed(ends[:2]) if call.name.startswith("sendfile") else ends[:2]
+        self.untimed += call.duration is None
+        half, moved = (call.duration or 0.0) / 2, max(0, call.result or 0)
+        for number, (end, name) in enumerate(((source, "read"), (target, "write"))):
+            opened, kind = self._file(process, int(end[1]), end[0]), classify(name)
+            if opened.path is None:
+                continue
+            offset = opened.position
+            opened.position = None if offset is None else offset + moved
+            start = call.start + number * half
+            codes = kind.layer_code, kind.operation_code
+            where = process.row, opened.path
+            yield Row(start, start + half, *where, *codes, call.name, offset, moved)
 
     def _open(self, process: Process, call: SystemCall) -> str | None:
         path = self._path(process, call)

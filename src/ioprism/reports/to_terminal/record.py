@@ -106,9 +106,8 @@ def show_trials(trials: Sequence[Trial], console: Console) -> None:
     for trial in trials:
         settings = {**trial.hint.hints, **trial.hint.variables}
         named = ", ".join(f"{key}={value}" for key, value in settings.items())
-        console.print(
-            Padding(Text(f"{trial.hint.name} ({named}): {trial_text(trial)}"), (0, 0, 0, 2))
-        )
+        shown = f"{trial.hint.name} ({named})" if named else trial.hint.name
+        console.print(Padding(Text(f"{shown}: {trial_text(trial)}"), (0, 0, 0, 2)))
         if trial.status == "gain":
             for line in trial.hint.script_lines():
                 console.print(Padding(Text(line, style="green", overflow="fold"), (0, 0, 0, 6)))

@@ -153,7 +153,8 @@ class Watch:
     def step(self) -> bool:
         """Take in, answer, tidy up; return whether there is more to do immediately."""
         received, replaced = self.counts.messages, self.counts.files_replaced
-        more = any([source.read(self.intake, self._journal) for source in self.sources])
+        left = [source.read(self.intake, self._journal) for source in self.sources]  # from each
+        more = any(left)
         self._flush()
         if self.counts.messages > received:
             self.last_arrival = time.monotonic()

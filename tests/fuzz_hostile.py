@@ -128,7 +128,7 @@ def darshan_bomb(*, size: int, chance: random.Random) -> bytes:
 
 ODD_NAMES = (b"\xff\xfe\x80", "\u202eexe.nahsrad".encode(), b"a\nb\tc", b"-rf",
              b"\x1b[2J\x1b]0;x\x07", b"<img src=x onerror=alert(1)>",
-             b"=cmd|' /C calc'!A0", b"a" * 250, b"*[?]{a,b}",
+             b"=cmd|'-C calc'!A0", b"a" * 250, b"*[?]{a,b}",
              b"%s%n{0}$(id)`id`", b" ", b"~", b"s3:", b"'; DROP TABLE jobs; --")  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def _sparse(path: Path, _: Path, chance: random.Random) -> None:
     """Let a bomb, or what is there, look large: a hole takes no room on the disk."""
     if chance.random() < 0.5:
         path.write_bytes(darshan_bomb(size=2**33, chance=chance))
-    os.truncate(path, path.stat().st_size + 2 ** chance.randrange(24, 31))
+    os.truncate(path, path.stat().st_size + 2 ** chance.randrange(24, 30))
 
 
 def _packed_otherwise(path: Path, _: Path, chance: random.Random) -> None:

@@ -56,6 +56,11 @@ def is_mapping(path: Path) -> bool:
     return isinstance(read.get("columns"), dict) and isinstance(read.get("table"), dict)
 
 
+def described_table(path: Path) -> Path:
+    """Return the table that a file which `is_mapping` names, whether it is there or not."""
+    return path.parent / str(read_toml(path)["table"].get("path"))
+
+
 def read_mapping(path: Path) -> tuple[Path, TableMapping]:
     """Return the table that a TOML file describes, and what its columns mean.
 

@@ -264,12 +264,15 @@ def _bursts_to(address: str, pid: int, said: IO[str] | None) -> tuple[str, float
 
 @contextmanager
 def watching(
-    *options: str, file: Path | None = None, keys: Path | None = None
+    *options: str, file: Path | None = None, keys: Path | None = None, through: str = "ioprism"
 ) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """Run `ioprism watch` on a free port, or on a file; yield it and where it listens."""
+    """Run `ioprism watch` on a free port, or on a file; yield it and where it listens.
+
+    `through` names the modules to run it with, such as `benchmarks.running_clock ioprism`.
+    """
     address = f"ipc://{file}" if file else "tcp://127.0.0.1:*"
     access = ["--keys", str(keys)] if keys else [] if file else ["--unprotected"]
-    command = [str(OURS), "-m", "ioprism", "watch", "--zmq", address, *access, *options]
+    command = [str(OURS), "-m", *through.split(), "watch", "--zmq", address, *access, *options]
     service = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )

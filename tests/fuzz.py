@@ -9,7 +9,7 @@ that went wrong are printed, with the number of samples, and repeated with `--ca
 those in `tests/data/fuzz_cases.txt` are repeated by the tests.
 
 Usage: python -m tests.fuzz [--seconds 600] [--first 0] [--case NUMBER [--among SAMPLES]]
-                            [--hostile]
+                            [--hostile KINDS]
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pathlib import Path
 import psutil
 
 from ioprism import IoprismError
-from tests.fuzz_hostile import PRECIOUS, harm
+from tests.fuzz_hostile import HARMS, PRECIOUS, harm
 from tests.fuzz_samples import SAMPLES, Sums
 
 MEMORY = 2 * 10**9  # bytes that a case may take
@@ -76,8 +76,13 @@ def outcome(case: int, *, among: int = len(SAMPLES)) -> tuple[str, str]:
     return ("silent loss" if lost and not said else "read"), sample.name
 
 
-def hostile_outcome(case: int, *, among: int = len(SAMPLES)) -> tuple[str, str]:
-    """Return what became of a trace with something harmful in it or beside it."""
+def hostile_outcome(
+    case: int, *, among: int = len(SAMPLES), harms: int = len(HARMS)
+) -> tuple[str, str]:
+    """Return what became of a trace with something harmful in it or beside it.
+
+    Harms, too, are only ever added at the end.
+    """
     chance = random.Random(f"harm {case}")
     sample = SAMPLES[chance.randrange(among)]
     with tempfile.TemporaryDirectory() as place:
@@ -85,7 +90,7 @@ def hostile_outcome(case: int, *, among: int = len(SAMPLES)) -> tuple[str, str]:
         precious.write_bytes(PRECIOUS)
         (Path(place) / "trace").mkdir()
         source = sample.make(Path(place) / "trace")
-        harm(source, precious, chance)
+        source = harm(source, precious, chance, among=harms)
         try:
             sample.read(source)
             told = "read"
@@ -159,10 +164,11 @@ def _asked(process: subprocess.Popen[str], case: int) -> tuple[str, str]:
     process.stdin.write(f"{case}\n")
     process.stdin.flush()
     watched = psutil.Process(process.pid)
-    begun, used = time.monotonic(), sum(watched.cpu_times()[:2])
+    begun, used = time.monotonic(), sum(watched.cpu_times()[:4])
     while not select.select([process.stdout], [], [], LOOK)[0]:
         try:
-            memory, spent = watched.memory_info().rss, sum(watched.cpu_times()[:2]) - used
+            memory = watched.memory_info().rss + sum(map(_memory, watched.children()))
+            spent = sum(watched.cpu_times()[:4]) - used  # its own and its children's
         except psutil.NoSuchProcess:
             break
         if memory > MEMORY:
@@ -176,6 +182,13 @@ def _asked(process: subprocess.Popen[str], case: int) -> tuple[str, str]:
         return f"ended by {process.wait()}", "?"
     told, sample = json.loads(line)
     return str(told), str(sample)
+
+
+def _memory(child: psutil.Process) -> int:
+    try:
+        return int(child.memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0
 
 
 LOST = ("hang", "ended", "over budget")  # what a worker does not outlive
@@ -192,7 +205,7 @@ def run(seconds: float, first: int) -> Counter[str]:
                 told, sample = _asked(process, case)
                 results[told.partition(":")[0]] += 1
                 if told not in ("refused", "read"):
-                    kind = " --hostile" if is_harm(case) else ""
+                    kind = f" hostile {len(HARMS)}" if is_harm(case) else ""
                     sys.stdout.write(f"case {case} {len(SAMPLES)}{kind} ({sample}): {told}\n")
                     sys.stdout.flush()
                 case += 1
@@ -206,14 +219,14 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--case", type=int)
     parser.add_argument("--among", type=int, default=len(SAMPLES), help="the first samples")
-    parser.add_argument("--hostile", action="store_true", help="the case is harm, not damage")
+    parser.add_argument("--hostile", type=int, help="the case is harm, one of so many kinds")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
         work()
     elif options.case is not None:
         told = (
-            hostile_outcome(options.case, among=options.among)
+            hostile_outcome(options.case, among=options.among, harms=options.hostile)
             if options.hostile
             else outcome(options.case, among=options.among)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 import os
 import random
 import socket
@@ -32,13 +33,15 @@ STATEMENTS = (
     "CREATE TABLE checkpoints (uc_offset, uc_size, c_offset, bits, dict_compressed); "
     "INSERT INTO checkpoints VALUES (5, 1e300, -1, 'x', x'00')",
 )
-Harm = Callable[[Path, Path, random.Random], None]  # a file of the trace, a precious one
+# What to do to a file of the trace, beside a precious one; returns its new name if it has one.
+Harm = Callable[[Path, Path, random.Random], Path | None]
 
 
-def harm(source: Path, precious: Path, chance: random.Random) -> None:
-    """Do one thing to what is to be read, or beside it."""
+def harm(source: Path, precious: Path, chance: random.Random, *, among: int) -> Path:
+    """Do one of so many things to what is to be read, or beside it; return what to read then."""
     files = sorted(p for p in source.rglob("*") if p.is_file()) if source.is_dir() else [source]
-    chance.choice(HARMS)(chance.choice(files), precious, chance)
+    renamed = chance.choice(HARMS[:among])(chance.choice(files), precious, chance)
+    return source if renamed is None or source.is_dir() else renamed
 
 
 def _special(place: Path, precious: Path, chance: random.Random) -> None:
@@ -123,6 +126,54 @@ def darshan_bomb(*, size: int, chance: random.Random) -> bytes:
     return bytes(head) + job + packed
 
 
+ODD_NAMES = (b"\xff\xfe\x80", "\u202eexe.nahsrad".encode(), b"a\nb\tc", b"-rf",
+             b"\x1b[2J\x1b]0;x\x07", b"<img src=x onerror=alert(1)>",
+             b"=cmd|'-C calc'!A0", b"a" * 250, b"*[?]{a,b}",
+             b"%s%n{0}$(id)`id`", b" ", b"~", b"s3:", b"'; DROP TABLE jobs; --")  # fmt: skip
+
+
+def _odd_name(path: Path, _: Path, chance: random.Random) -> Path:
+    """Call it something that a terminal, a page, a shell, a table or a pattern interprets."""
+    ending = chance.choice((b"", os.fsencode(path.suffix)))
+    return path.rename(path.parent / os.fsdecode(chance.choice(ODD_NAMES)[:240] + ending))
+
+
+def _sparse(path: Path, _: Path, chance: random.Random) -> None:
+    """Let a bomb, or what is there, look large: a hole takes no room on the disk."""
+    if chance.random() < 0.5:
+        path.write_bytes(darshan_bomb(size=2**33, chance=chance))
+    os.truncate(path, path.stat().st_size + 2 ** chance.randrange(24, 30))
+
+
+def _packed_otherwise(path: Path, _: Path, chance: random.Random) -> None:
+    data = path.read_bytes()
+    if chance.random() < 0.5:
+        data += chance.choice((b"\0", b"\n", data[-64:])) * (2**26 // 64)
+    path.write_bytes(lzma.compress(data, preset=0) if chance.random() < 0.5 else bz2.compress(data))
+
+
+def _headers(path: Path, _: Path, chance: random.Random) -> None:
+    """Add many places that look as if a compressed piece began there."""
+    piece = chance.choice(
+        (b"\x1f\x8b\x08", b"\x1f\x8b\x08\0\0\0\0\0\0\0", b"\x78\x9c", b"BZh9", b"PAR1")
+    )
+    with path.open("ab") as file:
+        file.write((piece + chance.randbytes(chance.randrange(4))) * (2**24 // len(piece)))
+
+
+def _nested(path: Path, _: Path, chance: random.Random) -> None:
+    """Nest values deeper than a parser that calls itself can follow."""
+    opening, closing = chance.choice(
+        ((b"[", b"]"), (b'{"a":', b"}"), (b"\x91", b""), (b"\x81\xa1a", b""), (b"- ", b""))
+    )
+    deep = chance.choice((500, 10_000, 1_000_000))
+    inner = opening * deep + b"1" + closing * deep
+    data = path.read_bytes()
+    begin = chance.choice((0, chance.randrange(len(data) + 1), len(data)))
+    path.write_bytes(data[:begin] + inner + data[begin:])
+
+
 HARMS: tuple[Harm, ...] = (
-    _in_place, _beside, _beside, _database, _packed_again, _bomb, _bomb, _darshan_bomb
+    _in_place, _beside, _beside, _database, _packed_again, _bomb, _bomb, _darshan_bomb,
+    _odd_name, _sparse, _packed_otherwise, _headers, _nested,
 )  # fmt: skip

@@ -8,11 +8,14 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import h5py
 import msgpack
+import numpy as np
 
 from ioprism import Trace, convert, servers
 from ioprism.formats.ceilings import read_ceiling
@@ -175,6 +178,31 @@ def _run_rows(path: Path) -> tuple[Sums, bool]:
         return (sum(len(sample.times) for sample in opened.samples()), 0), False
 
 
+def _lmt(folder: Path) -> Path:
+    with closing(sqlite3.connect(folder / "lmt.db")) as made, made:
+        made.executescript(
+            "CREATE TABLE TIMESTAMP_INFO (TS_ID, TIMESTAMP);"
+            "CREATE TABLE OST_INFO (OST_ID, OST_NAME);"
+            "CREATE TABLE OST_DATA (OST_ID, TS_ID, READ_BYTES, WRITE_BYTES);"
+            "INSERT INTO OST_INFO VALUES (7, 'OST0')"
+        )
+        for n in range(200):
+            made.execute("INSERT INTO TIMESTAMP_INFO VALUES (?, ?)", (n, 1e9 + n))
+            made.execute("INSERT INTO OST_DATA VALUES (7, ?, ?, ?)", (n, n, n))
+    return folder / "lmt.db"
+
+
+def _tokio(folder: Path) -> Path:
+    with h5py.File(folder / "series.hdf5", "w") as file:
+        group = file.create_group("datatargets")
+        group["timestamps"] = np.arange(64) * 10 + 10**9
+        group.create_dataset(
+            "writebytes", data=np.ones((64, 8)), chunks=(16, 8), compression="gzip"
+        )
+        group["writebytes"].attrs["columns"] = np.array([f"OST{n}".encode() for n in range(8)])
+    return folder / "series.hdf5"
+
+
 def _watch_state(folder: Path) -> Path:
     (folder / "watch").mkdir()
     service = Watch(WatchSettings(save_to=folder / "watch/state"))
@@ -238,4 +266,6 @@ SAMPLES = (
     Sample("store of runs", _runs, _run_rows),
     Sample("watch state", _watch_state, _watched, notices_cuts=False),
     Sample("otf2", _copied("otf2"), _events, notices_cuts=False),
+    Sample("lmt", _lmt, _raw_counters, notices_cuts=False),
+    Sample("tokio", _tokio, _raw_counters, notices_cuts=False),
 )  # fmt: skip

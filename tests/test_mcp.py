@@ -83,13 +83,23 @@ def test_what_goes_wrong_is_told_and_the_server_goes_on(tmp_path: Path) -> None:
     assert json.loads(good.content[0].text)["job"]["ranks"] == 4
 
 
-@pytest.mark.parametrize("name", ["../secret", "link", "folder", "/etc/passwd", "nothing"])
+@pytest.mark.parametrize(
+    "name",
+    ["../secret", "link", "folder", "/etc/passwd", "nothing", "table.toml", "tables", "a.otf2"],
+)
 def test_paths_that_lead_out_of_the_folders_are_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "secret").write_text("x")
     served = tmp_path / "served"
     (served / "folder").mkdir(parents=True)
     (served / "link").symlink_to(tmp_path / "secret")
     (served / "folder/link").symlink_to(tmp_path / "secret")
+    description = f'[table]\npath = "{tmp_path}/secret"\n[columns]\nstart = "a"\n'
+    (served / "tables").mkdir()
+    for place in ("table.toml", "tables/table.toml"):
+        (served / place).write_text(description)
+    (served / "a.otf2").write_text("x")
+    (served / "a").mkdir()
+    (served / "a/0.evt").symlink_to(tmp_path / "secret")
 
     with pytest.raises(UsageError):
         Folders.of([served]).allowed_path(name)
@@ -100,6 +110,9 @@ def test_paths_in_the_folders_are_found_by_either_name(tmp_path: Path) -> None:
     (tmp_path / "inner").symlink_to(tmp_path / "trace")
     folders = Folders.of([tmp_path])
 
+    (tmp_path / "table.toml").write_text('[table]\npath = "trace"\n[columns]\nstart = "a"\n')
+
+    assert folders.allowed_path("table.toml") == (tmp_path / "table.toml").resolve()
     assert folders.allowed_path("trace") == folders.allowed_path(str(tmp_path / "trace"))
     assert folders.allowed_path("inner") == (tmp_path / "trace").resolve()
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
+from glob import escape
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ioprism import api
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import IoprismError, MissingPackageError, UsageError
+from ioprism.formats.tables.mapping import described_table, is_mapping
 from ioprism.model.trace import Trace
 from ioprism.reports import to_json
 from ioprism.reports.to_json import insights as insights_json
@@ -115,17 +118,21 @@ class Folders:
                 f"{printable(name)} is not in the folders that are served.\n"
                 f"Hint: name a file or a folder in {printable(where)}."
             )
-        self._check_below(allowed)
+        self._check_leads(allowed)
         return allowed
 
     def _holds(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in self.roots)
 
-    def _check_below(self, folder: Path) -> None:
-        if not folder.is_dir():
-            return
-        for path in folder.rglob("*"):
-            if path.is_symlink() and not self._holds(path.resolve()):
+    def _check_leads(self, source: Path) -> None:
+        """Refuse what leads outside: links and descriptions of a folder, or beside a file."""
+        beside = source.parent.glob(f"{escape(source.stem)}*")  # indexes, and folders of an archive
+        tops = [source] if source.is_dir() else [source, *beside]
+        for path in chain(tops, *(top.rglob("*") for top in tops)):
+            target = path
+            if path.suffix == ".toml" and path.is_file() and is_mapping(path):
+                target = described_table(path)
+            if (path.is_symlink() or target != path) and not self._holds(target.resolve()):
                 raise UsageError(
                     f"{printable(str(path))} points outside the folders that are served.\n"
                     "Hint: serve the folder it points to as well."

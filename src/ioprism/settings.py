@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ioprism.errors import UsageError
+from ioprism.text import read_toml
 
 PAPER = "Table II of Drishti's paper"
 PEER = "Drishti's default"
@@ -154,21 +155,15 @@ class PhaseSettings:
             )
 
 
-LARGEST = 2**20  # bytes of a file of thresholds: far more than all names need; a device is endless
-
-
 def read_thresholds(path: Path) -> Thresholds:
     """Read a TOML file of `name = number`; what it does not name keeps its default.
 
     Raises:
         UsageError: the file is not TOML, names an unknown threshold, or gives no number.
     """
-    import tomllib
-
     try:
-        with path.open("rb") as file:
-            given = tomllib.loads(file.read(LARGEST).decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        given = read_toml(path)
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"{path}: this is not TOML ({error}).\nHint: write lines such as small_requests = 0.2"
         ) from error

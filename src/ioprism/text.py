@@ -1,10 +1,15 @@
-"""Make names fit to print: of traces, which are untrusted, and of object storage."""
+"""Make names of traces, which are untrusted, fit to print; read small files that people write."""
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import stat
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, BinaryIO
 
 # Characters that move the cursor, hide text or change its direction.
 _DANGEROUS = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -46,3 +51,68 @@ def _show(character: str) -> str:
         if code < 0x10000
         else f"\\U{code:08x}"
     )
+
+
+SMALL_FILE = 2**18  # bytes of a file of settings or rules; our longest has 2**14
+LONGEST_LINE = 2**12  # characters; parsers take the square of a key or number of many parts
+MOST_NESTED = 100  # tables and lists of a file of settings
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file for reading.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    kind = os.fstat(handle).st_mode
+    if not stat.S_ISREG(kind):
+        os.close(handle)
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+    return open(handle, "rb")  # noqa: PTH123 - a handle, not a path
+
+
+def read_small_text(path: Path) -> str:
+    """Return the text of a file of settings, rules or descriptions.
+
+    Raises:
+        OSError: it cannot be read, or is not a plain file.
+        ValueError: it is not text, or larger than anyone writes.
+    """
+    with open_plain(path) as file:
+        content = file.read(SMALL_FILE + 1)
+    if len(content) > SMALL_FILE:
+        raise ValueError(f"the file is larger than {SMALL_FILE:,} bytes")
+    text = content.decode("utf-8")
+    if max(map(len, text.split("\n"))) > LONGEST_LINE:
+        raise ValueError(f"a line is longer than {LONGEST_LINE:,} characters")
+    return text
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file.
+
+    Raises:
+        OSError: it cannot be read, or is not a plain file.
+        ValueError: it is not TOML, or larger than anyone writes.
+    """
+    import tomllib
+
+    try:
+        content = tomllib.loads(read_small_text(path))
+        level: list[object] = [content]
+        for _ in range(MOST_NESTED):
+            level = [inner for outer in level for inner in _members(outer)]
+    except RecursionError:
+        level = [path]
+    if level:
+        raise ValueError(f"its values are nested more than {MOST_NESTED} deep")
+    return content
+
+
+def _members(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

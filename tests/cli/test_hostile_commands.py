@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -210,3 +212,71 @@ def test_a_message_about_a_hostile_name_steers_nothing(place: Path) -> None:
     for result in results:
         assert result.exit_code in (1, 2) and "Error" in result.stderr, result.output
         assert not [c for c in result.output if not c.isprintable() and c != "\n"], result.output
+
+
+LOG = str(TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan")
+FILES_OF_USERS = [
+    ["bottlenecks", LOG, "--rules"],
+    ["insights", LOG, "--thresholds"],
+    ["diagnose", LOG, "--clock-offsets"],
+    ["diagnose", LOG, "--anonymise"],
+    ["diagnose", LOG, "--layout"],
+    ["diagnose", LOG, "--ceiling"],
+    ["diagnose", LOG, "--model"],
+    ["period", LOG, "--mapping"],
+    ["schedule"],
+    ["write-time", "system", "show"],
+    ["write-time", "import", "--system", "titan", "--store", "runs.db"],
+]
+
+
+def ask(*words: str, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """The exit code of a command in a process of its own, and what it says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "ioprism", *words],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=60,
+        env={**os.environ, **(variables or {})},
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("words", FILES_OF_USERS, ids=" ".join)
+def test_a_file_that_never_ends_is_refused_whatever_it_is_for(
+    tmp_path: Path, words: list[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    result = CliRunner().invoke(main, [*words, str(tmp_path / "pipe")])
+    assert result.exit_code in (1, 2), result.output
+    assert "should not have happened" not in result.stderr
+
+    result = CliRunner().invoke(main, [*words, "/dev/zero"])
+    assert result.exit_code in (1, 2), result.output
+
+
+SLOW_FILES = {
+    "digits.toml": "[r]\nseverity = " + "9" * 5000 + "\n",
+    "keys.toml": ".".join("a" * 50_000) + " = 1\n",
+    "more.toml": "".join(".".join("a" * 2000) + f".b{n} = 1\n" for n in range(60)),
+    "deep.toml": "a = " + ("[" * 2000 + "\n") * 20,
+    "deep.yaml": "a: " + ("[" * 4000 + "\n") * 5,
+    "sixty.yaml": "a: " + ":".join("1" * 100_000),
+    "large.yaml": "a: b\n" * 100_000,
+}
+
+
+@pytest.mark.parametrize("name", SLOW_FILES)
+def test_rules_and_settings_that_keep_a_parser_busy_are_one_message(
+    tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(SLOW_FILES[name])
+    code, said = ask("bottlenecks", LOG, "--rules", str(path))
+    assert (code, "should not have happened" in said) == (1, False), said
+    assert name in said
+
+    if name.endswith("toml"):
+        code, said = ask("formats", variables={"IOPRISM_CONFIG": str(path)})
+        assert (code, "should not have happened" in said) == (2, False), said

@@ -121,6 +121,9 @@ def test_the_limit_follows_the_size_of_the_file_and_can_be_set(
     path.write_bytes(bytes(1000))
     assert allowance(path) == BASE + 1000 * PER_BYTE
 
+    os.truncate(path, 2**40)  # a hole takes no room on the disk
+    assert allowance(path) < BASE + 2**16 * PER_BYTE
+
     monkeypatch.setenv(VARIABLE, "4GB")
     assert allowance(path) == 4 * 10**9
     monkeypatch.setenv(VARIABLE, "much")

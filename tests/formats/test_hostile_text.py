@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from ioprism import TraceError
 from ioprism.formats.ceilings import read_ceiling
+from ioprism.formats.dftracer.lines import COMPRESSED, HEADER, ranges
 from ioprism.formats.layouts import read_layout
 from ioprism.formats.registry import read_trace
 from ioprism.formats.signals.text_signals import read_described_text
@@ -20,6 +22,7 @@ from ioprism.servers.formats.lustre import LustreReader
 from ioprism.servers.formats.records import read_server_map
 from ioprism.servers.formats.schedulers import LoadLevelerReader
 from ioprism.write_time.run_files import read_runs
+from tests.conftest import TEST_DATA
 
 MANY = 100_000
 SOON = 20.0  # seconds; looking at every blank again for each of the others takes minutes
@@ -134,3 +137,26 @@ def test_a_group_of_a_description_that_matches_nothing_is_one_message(tmp_path: 
 
     with pytest.raises(TraceError, match=r"the pattern of \[start\] matches nothing"):
         read_described_text(text, description)
+
+
+def test_places_that_look_like_beginnings_of_gzip_are_not_all_inflated(tmp_path: Path) -> None:
+    path = tmp_path / "a.pfw.gz"
+    like = HEADER + b"\x4b\x4b"
+    path.write_bytes(gzip.compress(b"[\n") + like * (2 * COMPRESSED // len(like) + 1))
+    begun = time.process_time()
+
+    assert len(ranges(path)) == 1
+    assert time.process_time() - begun < 5.0  # 34 s without a limit
+
+
+def test_places_that_look_like_beginnings_of_a_rank_are_not_all_inflated(tmp_path: Path) -> None:
+    data = bytearray((TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan").read_bytes())
+    slot = 48 + 16 * 10  # of the requests to POSIX, in the header
+    offset, length = struct.unpack_from("<2Q", data, slot)
+    requests = data[offset : offset + length] + b"\x78\x9c" * 2**24
+    struct.pack_into("<2Q", data, slot, len(data), len(requests))
+    (tmp_path / "a.darshan").write_bytes(data + requests)
+    begun = time.process_time()
+
+    assert read_trace(tmp_path / "a.darshan").completeness.warnings
+    assert time.process_time() - begun < 10.0  # 60 s without a limit

@@ -6,9 +6,13 @@ import json
 import time
 from pathlib import Path
 
-from ioprism.live.intake import Message
+import pytest
+
+from ioprism.live import watch
+from ioprism.live.intake import Intake, Message
 from ioprism.live.publish import Answer
 from ioprism.live.watch import ANALYSIS_BUDGET, Watch, WatchSettings
+from ioprism.periodicity.online.tracker import Tracker
 from tests.live.running import burst
 
 ALL = {"a", "b", "c"}
@@ -156,3 +160,63 @@ def test_a_job_named_with_half_a_character_can_be_saved(tmp_path: Path) -> None:
     again.close()
 
     assert names == ["a?"]
+
+
+class Flooded:
+    """A source that always has one more message."""
+
+    address = "flood://"
+
+    def __init__(self) -> None:
+        self.given = 0
+
+    def read(self, intake: Intake, journal: object) -> bool:  # noqa: ARG002
+        self.given += 1
+        intake.receive([Message("a", burst(10.0 * self.given))], arrived=time.monotonic())
+        return True
+
+    def waits_on(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_analyses_make_way_for_messages_that_wait_but_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service, analysed = Watch(WatchSettings()), 0
+    source = Flooded()
+    analyse = Tracker._analyse
+
+    def count(tracker: Tracker, now: float) -> None:
+        nonlocal analysed
+        analysed += 1
+        analyse(tracker, now)
+
+    monkeypatch.setattr(Tracker, "_analyse", count)
+    service.sources = [source]  # type: ignore[list-item]
+    made = []
+    for pause in (1000.0, 0.0):
+        monkeypatch.setattr(watch, "ANALYSIS_PAUSE", pause)
+        for _ in range(20):  # each message makes an analysis due
+            service.step()
+        made.append(analysed)
+    service.sources = []
+    service.close()
+
+    assert made[0] == 0
+    assert made[1] > 10
+
+
+def test_jobs_that_end_together_are_concluded_one_at_a_time() -> None:
+    service, jobs = Watch(WatchSettings()), "abcdefghij"
+    send(service, jobs)
+    until_done(service)
+    for job in service.jobs:
+        job.heard -= 100.0
+    service._tidy(time.monotonic())
+    concluded = []
+    while service.step():
+        concluded.append(sum(job.concluded for job in service.jobs))
+    service.close()
+
+    assert concluded[: len(jobs) - 1] == list(range(1, len(jobs)))

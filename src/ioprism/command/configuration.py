@@ -12,13 +12,12 @@ top = 20
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from click import UsageError
 
-from ioprism.text import printable
+from ioprism.text import printable, read_toml
 
 VARIABLE = "IOPRISM_CONFIG"
 
@@ -39,7 +38,7 @@ def configured_defaults() -> dict[str, Any]:
     """
     try:
         path = configuration_file()
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = read_toml(path)
     except (FileNotFoundError, NotADirectoryError, RuntimeError):
         return {}  # RuntimeError: the user has no home
     except (OSError, ValueError) as error:

@@ -21,6 +21,7 @@ from ioprism.units import parse_bytes
 VARIABLE = "IOPRISM_READING_BUDGET"
 BASE = 256 * 2**20  # bytes that any input may take
 PER_BYTE = 200  # bytes of memory for each byte of the file
+BLOCK = 512  # bytes, in which stat(2) counts what a file takes on the disk
 
 
 class Budget:
@@ -63,4 +64,7 @@ def allowance(source: Path) -> int:
         UsageError: the variable is set, but not to a size.
     """
     chosen = os.environ.get(VARIABLE)
-    return parse_bytes(chosen) if chosen else BASE + PER_BYTE * source.stat().st_size
+    if chosen:
+        return parse_bytes(chosen)
+    status = source.stat()
+    return BASE + PER_BYTE * min(status.st_size, BLOCK * status.st_blocks)  # holes do not count

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ioprism.errors import UsageError
+from ioprism.text import read_small_text
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -48,8 +49,8 @@ def read_clock_offsets(path: Path) -> dict[str, float]:
         UsageError: the file cannot be read, or has a line of another kind.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        lines = read_small_text(path).splitlines()
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"{path}: the clock offsets cannot be read ({error}).\n"
             "Hint: give a text file with lines such as `node2 60.0`."

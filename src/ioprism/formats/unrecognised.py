@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def _compressed(source: Path, head: bytes, tried: Sequence[str]) -> UnknownForma
             try:
                 with opened(str(source)) as file:
                     inner = file.read(HEAD)
-            except (OSError, EOFError, ValueError, lzma.LZMAError):
+            except (OSError, EOFError, ValueError, MemoryError, zlib.error, lzma.LZMAError):
                 return None
             if byte_order_of(inner) is not None:
                 return UnknownFormatError(

@@ -23,6 +23,7 @@ from typing import Any
 
 from ioprism.errors import BrokenTraceError, UsageError
 from ioprism.model.machine import JobClass, Workload
+from ioprism.text import read_toml
 from ioprism.units import parse_bytes
 
 KNOWN = {
@@ -38,8 +39,7 @@ def read_workload(path: Path) -> Workload:
         BrokenTraceError: it cannot be read, or makes no sense.
     """
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-        return _workload(document)
+        return _workload(read_toml(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BrokenTraceError(f"this is not TOML ({error})", source=path) from error
     except (ValueError, TypeError, KeyError, UsageError) as error:

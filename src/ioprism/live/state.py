@@ -16,7 +16,7 @@ from typing import Any
 
 from ioprism.errors import BrokenTraceError
 from ioprism.storage.atomic import atomic_write
-from ioprism.storage.checked import open_plain
+from ioprism.text import open_plain
 
 VERSION = 2
 MARK = "ioprism watch"

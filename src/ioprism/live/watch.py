@@ -13,6 +13,7 @@ import os
 import select
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,8 +36,8 @@ LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other source
 HOUSEKEEPING = 1.0  # seconds
 BATCH = 0.005  # seconds of rest; what a job sends within it is answered together
 ANALYSIS_BUDGET = 0.005  # seconds of analyses before messages are taken in again
-CONCLUSION_BUDGET = 0.05  # seconds for answers to jobs that are over, before messages go first
-CLOSING_BUDGET = 5.0  # seconds, the same when the service ends
+ANALYSIS_PAUSE = 0.05  # seconds without an analysis at most, however many messages wait
+CLOSING_BUDGET = 5.0  # seconds for answers to all jobs when the service ends
 JOURNAL_BYTES = 64 * 2**20  # after which the state is saved and a new journal begun
 TRY_AGAIN = 5.0  # seconds after the state could not be saved
 TRIM = 30.0  # seconds between times at which freed memory goes back to the system
@@ -94,11 +95,12 @@ class Watch:
         self._interval = max(settings.every, BATCH)
         self._postponed: dict[str, WatchedJob] = {}  # an analysis is due, but messages go first
         self._delayed: dict[str, WatchedJob] = {}  # answered a moment ago
+        self._over: deque[WatchedJob] = deque()  # they seem to have ended, as of the last look
         self._journal: Journal | None = None
         self._generation = 0
         self._unsaved_since: float | None = None  # monotonic seconds of the last failure
         self._state_bytes = 0
-        self._tidied = self._trim_edges = time.monotonic()
+        self._tidied = self._trim_edges = self._analysed_at = time.monotonic()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._stopping = False
         self.last_arrival = time.monotonic()
@@ -151,18 +153,21 @@ class Watch:
     def step(self) -> bool:
         """Take in, answer, tidy up; return whether there is more to do immediately."""
         received, replaced = self.counts.messages, self.counts.files_replaced
-        more = [source.read(self.intake, self._journal) for source in self.sources]
+        left = [source.read(self.intake, self._journal) for source in self.sources]  # from each
+        more = any(left)
         self._flush()
         if self.counts.messages > received:
             self.last_arrival = time.monotonic()
-        self._answer(self.intake.finalize())
+        self._answer(self.intake.finalize(), budget=0.0 if more else ANALYSIS_BUDGET)
+        if not more:
+            self._conclude_next()
         if self.counts.files_replaced > replaced:
             self.save()  # what the old file held can no longer be read again
         now = time.monotonic()
         if now - self._tidied >= HOUSEKEEPING:
             self._tidied = now
             self._tidy(now)
-        return any(more) or bool(self._postponed)
+        return more or bool(self._postponed or self._over)
 
     def restore(self) -> None:
         """Resume from the saved state, if there is one, and journal from now on.
@@ -307,26 +312,36 @@ class Watch:
         self._catch_up(until)
 
     def _catch_up(self, until: float) -> None:
-        """Make analyses that were put off, at least one, however slow the machine."""
+        """Make analyses that were put off; messages go first, but not for ever."""
         for name in list(self._postponed):
+            now = time.monotonic()
+            if now > until and now - self._analysed_at < ANALYSIS_PAUSE:
+                return
             job = self._postponed.pop(name)
             job.postponed = None
             if self.jobs.find(name) is not job:
                 continue
             self._predict(job, analyse=True)
-            if time.monotonic() > until:
-                return
+            self._analysed_at = time.monotonic()
 
     def _predict(self, job: WatchedJob, *, analyse: bool) -> None:
         self._tell(job, job.tracker.predict(analyse=analyse))
 
     def _conclude(self, jobs: Iterable[WatchedJob], *, budget: float) -> None:
-        """Answer for jobs that seem to be over, once each; the rest follow later."""
+        """Answer for the whole of jobs, once each, as long as there is time."""
         until = time.monotonic() + budget
         for job in jobs:
             if not job.concluded and time.monotonic() <= until:
                 job.concluded = True
                 self._tell(job, job.tracker.conclude())
+
+    def _conclude_next(self) -> None:
+        """Answer for one job that seems to be over; between two of them messages go first."""
+        while self._over:
+            job = self._over.popleft()
+            if self.jobs.find(job.name) is job and job.seems_over(time.monotonic()):
+                self._conclude([job], budget=ANALYSIS_BUDGET)
+                return
 
     def _tell(self, job: WatchedJob, prediction: Prediction | None) -> None:
         now = time.monotonic()
@@ -343,8 +358,7 @@ class Watch:
             listener(answer)
 
     def _tidy(self, now: float) -> None:
-        over = [job for job in self.jobs if not job.concluded and job.seems_over(now)]
-        self._conclude(over, budget=CONCLUSION_BUDGET)
+        self._over = deque(job for job in self.jobs if not job.concluded and job.seems_over(now))
         self.jobs.expire(now)
         if now - self._trim_edges >= TRIM:
             self._trim_edges = now

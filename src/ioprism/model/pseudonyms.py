@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ioprism.errors import UsageError
 from ioprism.model.trace import Completeness, Job, LazyTables, Mount, Trace
+from ioprism.text import SMALL_FILE, open_plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,7 +58,8 @@ def read_key(path: Path) -> bytes:
         UsageError: the file cannot be read, or is too short to keep a secret.
     """
     try:
-        key = path.read_bytes().strip()
+        with open_plain(path) as file:
+            key = file.read(SMALL_FILE).strip()
     except OSError as error:
         raise UsageError(
             f"{path}: the key cannot be read ({error.strerror}).\n"

@@ -7,33 +7,18 @@ is part of the same file, and holds whatever version of a library reads it.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
-import os
-import stat
 import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-
-def open_plain(path: Path) -> BinaryIO:
-    """Open a file for reading.
-
-    Raises:
-        OSError: it cannot be opened, or is not a regular file.
-    """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
-    return open(handle, "rb")  # noqa: PTH123 - a handle, not a path
-
+from ioprism.text import open_plain
 
 KEY = "ioprism_digest"
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)

@@ -25,9 +25,8 @@ from ioprism.model.trace import (
     Warn,
 )
 from ioprism.storage.atomic import atomic_folder
-from ioprism.storage.checked import open_plain
 from ioprism.storage.remote import at_hand, is_file
-from ioprism.text import address_of
+from ioprism.text import address_of, open_plain
 
 VERSION = 2
 MANIFEST = "ioprism-trace.json"

@@ -25,7 +25,7 @@ from ioprism.reports.figures.catalogue import (
     require_matplotlib,
 )
 from ioprism.storage.atomic import atomic_write_text
-from ioprism.text import printable
+from ioprism.text import open_plain, printable
 from ioprism.views.time.intervals import write_intervals
 from ioprism.write_time.estimate import Estimate, PhaseEstimate, compare_phases, estimate_write
 from ioprism.write_time.evaluation import Evaluation, evaluate_samples
@@ -352,6 +352,7 @@ def _check(pattern: WritePattern, system: System, path: Path) -> None:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        with open_plain(path) as file:
+            return file.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise TraceError("this is not a text file.\nHint: check the path.", source=path) from error

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ioprism.bottleneck_search.rule_language.expression import (
     compile_quantity,
 )
 from ioprism.errors import ExpressionError, MissingPackageError, RuleError
-from ioprism.text import printable
+from ioprism.text import MOST_NESTED, printable, read_small_text, read_toml
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
 from ioprism.views.perspectives.records import FIELDS
 
@@ -131,7 +132,6 @@ def _part(
 
 
 BUNDLED = ("paper.toml", "more.toml")
-LARGEST = 2**20  # bytes of a rule file
 MOST_RULES = 500
 _KEY = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _RULE_KEYS = {"name", "condition", "explains", "enabled", "values", "reasons"}
@@ -206,11 +206,10 @@ def read_rules(path: Path) -> RuleFile:
 
 def _content(path: Path, name: str) -> dict[str, Any]:
     try:
-        if path.stat().st_size > LARGEST:
-            raise RuleError(f"{name}: the file is larger than {LARGEST} bytes.")
-        text = path.read_text(encoding="utf-8")
         content = (
-            _parsed_yaml(text, name) if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
+            _parsed_yaml(read_small_text(path), name)
+            if path.suffix in (".yaml", ".yml")
+            else read_toml(path)
         )
     except FileNotFoundError:
         raise RuleError(f"{name}: no such rule file.\nHint: check the spelling.") from None
@@ -224,7 +223,7 @@ def _content(path: Path, name: str) -> dict[str, Any]:
             f"{name}: the file is not text: byte {error.start} is not UTF-8.\n"
             "Hint: give a rule file, TOML or YAML; save it as UTF-8."
         ) from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except ValueError as error:
         raise RuleError(
             f"{name}: this is not TOML: {printable(str(error))}.\n"
             "Hint: write tables such as [my_rule], with condition and reasons."
@@ -242,6 +241,12 @@ def _parsed_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the fi
             needed_by="a rule file in YAML", package="pyyaml", install="'ioprism[yaml]'"
         ) from None
     try:
+        depth = max(accumulate((c in "[{") - (c in "]}") for c in text), default=0)
+        if depth > MOST_NESTED:  # the parser takes the square of it
+            raise RuleError(
+                f"{name}: lists are nested more than {MOST_NESTED} deep.\n"
+                "Hint: a rule is a table with a condition and reasons."
+            )
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text, yaml.SafeLoader)):
             raise RuleError(  # nested aliases double at each level
                 f"{name}: there is an alias (`*name`), which rule files may not have.\n"

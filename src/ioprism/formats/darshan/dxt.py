@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ BLOCK = 500_000
 COMPRESSED = 8 * 2**20  # bytes of a region that are worth a separate range
 PROBE = 4096  # compressed bytes that are sure to hold the head of a record
 STREAM_START = re.compile(rb"\x78[\x01\x5e\x9c\xda]")  # by level of compression
+MAX_LIKENESSES = 2**17  # in a row, each inflated; by chance there is one in 16 KiB
 _KINDS = ("write", "read")  # the order in which a record holds them
 
 
@@ -328,7 +329,8 @@ class Cutter:
 
     def _next_stream(self, data: mmap.mmap, at: int, stop: int) -> int | None:
         """Where the next stream begins."""
-        places = (match.start() for match in STREAM_START.finditer(data, at, stop))
+        matches = islice(STREAM_START.finditer(data, at, stop), MAX_LIKENESSES)
+        places = (match.start() for match in matches)
         return next((p for p in places if self._is_record(data[p : p + PROBE])), None)
 
     def _is_record(self, packed: bytes) -> bool:

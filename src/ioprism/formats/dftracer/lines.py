@@ -167,6 +167,7 @@ PLAIN = 32 * 2**20  # bytes of text that are worth a separate range
 COMPRESSED = 4 * 2**20
 PROBE = 2**16  # compressed bytes that tell a member from a chance likeness
 HEADER = GZIP + b"\x08"
+MAX_LIKENESSES = 1000  # in a row, each inflated; by chance there is one in 16 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,11 +244,13 @@ def _line_at(text: mmap.mmap, at: int) -> int | None:
 
 def _member_at(text: mmap.mmap, at: int) -> int | None:
     """Where the next gzip member begins that holds lines as DFTracer writes them."""
-    header = text.find(HEADER, at)
-    while header >= 0:
+    header = at - 1
+    for _ in range(MAX_LIKENESSES):
+        header = text.find(HEADER, header + 1)
+        if header < 0:
+            return None
         if _begins_a_line(text[header : header + PROBE]):
             return header
-        header = text.find(HEADER, header + 1)
     return None
 
 

@@ -31,7 +31,7 @@ from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Completeness, Job, Trace, Warn
-from ioprism.storage.checked import open_plain
+from ioprism.text import open_plain
 from ioprism.units import format_counted
 
 HEAD = 4096

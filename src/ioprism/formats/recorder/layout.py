@@ -22,7 +22,7 @@ from isal import isal_zlib
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.budget import Budget
 from ioprism.formats.text import UNREADABLE
-from ioprism.storage.checked import open_plain
+from ioprism.text import open_plain
 
 MOST_RANKS = 10_000_000
 BYTES_OF_RANK = 8  # at least: its entry in the table of timestamps, or its own files

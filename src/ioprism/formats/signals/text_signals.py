@@ -20,7 +20,6 @@ it is run::
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +39,7 @@ from ioprism.formats.signals.build import (
 from ioprism.formats.text import TORN_END, ends_torn
 from ioprism.model.signal import FloatArray
 from ioprism.model.trace import Completeness, Trace
+from ioprism.text import read_toml
 
 MICRO, MEBI = 1e-6, 2.0**20
 # What a column is, and what makes it seconds, bytes, or bytes per second.
@@ -185,8 +185,8 @@ def read_described_text(source: Path, description: Path) -> Trace:
 
 def _description(path: Path) -> tuple[dict[str, DescribedField], str]:
     try:
-        described = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        described = read_toml(path)
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"{path}: not valid TOML ({error}).\n"
             "Hint: write tables such as [start], with pattern and scale."

@@ -17,17 +17,15 @@ R = "read"
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ioprism.errors import BrokenTraceError
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
+from ioprism.text import read_toml
 
-LARGEST = 2**20  # bytes of a TOML file
 SECONDS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 KNOWN = (
     "start", "end", "duration", "rank", "process", "application", "host", "pid", "tid", "file",
@@ -52,18 +50,15 @@ class TableMapping:
 def is_mapping(path: Path) -> bool:
     """Whether a file is such a description."""
     try:
-        read = _read(path)
-    except (OSError, ValueError, RecursionError):
+        read = read_toml(path)
+    except (OSError, ValueError):
         return False
     return isinstance(read.get("columns"), dict) and isinstance(read.get("table"), dict)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        text = file.read(LARGEST + 1)
-    if len(text) > LARGEST:
-        raise ValueError("too large")
-    return tomllib.loads(text.decode("utf-8"))
+def described_table(path: Path) -> Path:
+    """Return the table that a file which `is_mapping` names, whether it is there or not."""
+    return path.parent / str(read_toml(path)["table"].get("path"))
 
 
 def read_mapping(path: Path) -> tuple[Path, TableMapping]:
@@ -73,10 +68,10 @@ def read_mapping(path: Path) -> tuple[Path, TableMapping]:
         BrokenTraceError: it names a column, word or unit that does not exist.
     """
     try:
-        read = _read(path)
+        read = read_toml(path)
         table, columns = read["table"], read["columns"]
         target = path.parent / str(table["path"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise _wrong(path, f"it lacks [columns] or [table] path ({error})") from error
     unit = str(table.get("time_unit", "s"))
     mapping = TableMapping(

@@ -287,12 +287,17 @@ Codes = npt.NDArray[np.int8]
 
 
 class History:
-    """Requests with their directions."""
+    """Requests with their directions.
+
+    They are kept in two arrays that grow by doubling: a thousand jobs with some arrays for each
+    message would leave a heap full of holes.
+    """
 
     def __init__(self) -> None:
         self.complete = True
         self._count = 0
-        self._parts: list[tuple[FloatArray, FloatArray, FloatArray, Codes]] = []
+        self._numbers = np.empty((3, 0))  # start and end in seconds, amount in bytes
+        self._codes = np.empty(0, np.int8)
 
     def add(
         self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes | None
@@ -300,19 +305,28 @@ class History:
         """Keep requests; once there are too many, none."""
         if not self.complete:
             return
-        self._count += len(start)
+        before, self._count = self._count, self._count + len(start)
         if self._count > MAX_REQUESTS:
-            self.complete = False
-            self._parts.clear()
+            self.complete, self._count = False, 0
+            self._numbers, self._codes = np.empty((3, 0)), np.empty(0, np.int8)
             return
-        known = np.zeros(len(start), np.int8) if codes is None else codes
-        self._parts.append((start, end, amount, known))
+        if self._count > len(self._codes):
+            room = np.zeros((3, 1 << (self._count - 1).bit_length()))
+            room[:, :before], kinds = self._numbers[:, :before], np.zeros(room.shape[1], np.int8)
+            kinds[:before] = self._codes[:before]
+            self._numbers, self._codes = room, kinds
+        self._numbers[:, before : self._count] = start, end, amount
+        self._codes[before : self._count] = UNKNOWN if codes is None else codes
+
+    def _requests(self) -> tuple[FloatArray, FloatArray, FloatArray, Codes]:
+        start, end, amount = self._numbers[:, : self._count]
+        return start, end, amount, self._codes[: self._count]
 
     @property
     def direction(self) -> str | None:
         """The direction of all requests, if it is one."""
-        kinds = {code for part in self._parts for code in np.unique(part[3]).tolist()}
-        names = [name for name, code in CODES.items() if kinds == {code}]
+        kinds = np.unique(self._requests()[3]).tolist()
+        names = [name for name, code in CODES.items() if kinds == [code]]
         return names[0] if names else None
 
     def signals(self, *, samples: bool = False) -> dict[str, Signal]:
@@ -321,11 +335,9 @@ class History:
         Args:
             samples: whether they are samples of a metric, of which those of zero count, too.
         """
-        if not self.complete or not self._parts:
+        if not self._count:
             return {}
-        start, end, amount, codes = (
-            np.concatenate([part[field] for part in self._parts]) for field in range(4)
-        )
+        start, end, amount, codes = self._requests()
         kinds = {"both": np.ones(len(codes), bool), "read": codes == READ, "write": codes == WRITE}
         signals = {}
         for name, chosen in kinds.items():
@@ -342,10 +354,7 @@ class History:
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        fields = [
-            b"".join(np.ascontiguousarray(part[field]).tobytes() for part in self._parts)
-            for field in range(4)
-        ]
+        fields = [values.tobytes() for values in self._requests()]
         return {"complete": self.complete, "fields": fields}
 
     @classmethod

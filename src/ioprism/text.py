@@ -46,3 +46,9 @@ def _show(character: str) -> str:
         if code < 0x10000
         else f"\\U{code:08x}"
     )
+
+
+def metric_label(text: str) -> str:
+    """Return a text as the value of a Prometheus label."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return "".join(character if character.isprintable() else "?" for character in escaped)

@@ -52,7 +52,7 @@ LONGEST_NAME = 120
 # How much of a store is read to learn its sampling interval.
 SERVERS_ASKED, MONTHS_ASKED, SAMPLES_ASKED = 40, 3, 2_000
 # Files of `servers watch`: this many are merged into one, up to this many rows.
-WATCHED_AT_ONCE, WATCHED_ROWS = 4, 500_000
+WATCHED_AT_ONCE, WATCHED_ROWS = 4, 200_000
 READERS_SECONDS = 600.0  # that merged files stay, for commands that read the store meanwhile
 WATCHED = re.compile(r"\d+-\d+-\d+\.parquet")
 PARTITION = re.compile(r"server=[^/\0]+/month=[^/\0]+/[^/\0]+\.parquet")

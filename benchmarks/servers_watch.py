@@ -64,7 +64,7 @@ def _entry(job: int, now: float, since: float, moved: int) -> str:
         f"- job_id:          {job}", f"  snapshot_time:   {now:.9f} secs.nsecs",
         f"  start_time:      {since:.9f} secs.nsecs",
         f"  elapsed_time:    {now - since:.9f} secs.nsecs",
-        "  read_bytes:      { samples:           0, unit: bytes, min: 0, max: 0, sum: 0, sumsq: 0 }",
+        "  read_bytes:      { samples:           0, unit: bytes, min: 0, max: 0, sum: 0 }",
         f"  write_bytes:     {{ {sizes}, sumsq: 17432258604 }}", *others,
     ])  # fmt: skip
 

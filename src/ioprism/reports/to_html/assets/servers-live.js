@@ -28,7 +28,7 @@ function show(state) {
   find("verdict").textContent = state.round < 2 ? "First answers are in; rates follow with the next round"
     : `${perSecond(state.read)} read and ${perSecond(state.write)} written by ${counts.jobs.toLocaleString("en")} jobs`
       + (first && first.share > 0 ? `; ${first.name} moves ${(100 * first.share).toFixed(0)} %` : "");
-  find("when").textContent = `${new Date(1000 * state.time).toLocaleTimeString("en-GB")}, round ${state.round}, ${counts.answered} of ${counts.sources} sources answer, ${counts.targets} targets`;
+  find("when").textContent = `${new Date(1000 * state.time).toLocaleTimeString("en-GB")}, round ${state.round}, ${counts.answered} of ${counts.sources} sources answer, ${counts.targets} ${counts.targets === 1 ? "target" : "targets"}`;
   find("notes").hidden = !state.notes.length;
   find("notes").textContent = state.notes.join(" · ");
   const head = ["read", "written", "requests/s", "opens/s", "share"];

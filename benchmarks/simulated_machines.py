@@ -60,6 +60,8 @@ class Machine:
     events: float = 0.02  # share of runs that meet a rare event
     contention: float = 0.0  # loss of a component's speed per ln(1 + streams) that share it
     drift: float = 0.0  # amplitude of a slow change of the load, over all samples
+    lock: float = 0.004  # seconds until a target's locks are passed to one more process
+    reading: float = 1.2  # speed of storage when it reads, over that when it writes
     seed: int = 1
 
     @property
@@ -90,6 +92,8 @@ def machine(
         straggling=0.012 * noise,
         contention=contention,
         drift=drift,
+        lock=0.004 * float(chance.uniform(0.5, 2.0)),
+        reading=float(chance.uniform(0.8, 1.6)),
         seed=seed,
     )
 
@@ -118,10 +122,11 @@ class Simulator:
         speeds = self.machine.speeds
         megabytes = pattern.burst_bytes / MEGABYTE
         of_node = pattern.cores_per_node * megabytes
+        opening = 1.0 if pattern.access == "write" else 0.2  # creating a file takes longest
         found = {
-            "metadata": pattern.files / speeds["metadata"],
+            "metadata": opening * pattern.processes / speeds["metadata"],
             "compute node": of_node / speeds["compute node"],
-            "network": pattern.files * megabytes / speeds["network"],
+            "network": pattern.processes * megabytes / speeds["network"],
         }
         titles = {"bridge": "bridge node", "link": "link", "io_node": "I/O node"}
         titles["router"] = "I/O router"
@@ -154,7 +159,9 @@ class Simulator:
 
     def _disturbance(self, pattern: WritePattern) -> float:
         machine = self.machine
-        slowest = self.chance.exponential(machine.straggling, size=min(pattern.files, 4096)).max()
+        slowest = self.chance.exponential(
+            machine.straggling, size=min(pattern.processes, 4096)
+        ).max()
         background = float(self.chance.lognormal(0.0, machine.noise))
         event = 1.0
         if self.chance.random() < machine.events:
@@ -170,16 +177,22 @@ class Simulator:
         targets = self._target_megabytes(pattern)
         servers = np.bincount(np.arange(storage.targets) % storage.servers, weights=targets)
         files = float(targets.max()) * MEGABYTE / pattern.burst_bytes
-        on_target = float((targets / self.spread["target"]).max()) * self._crowded(files)
-        on_server = float((servers / self.spread["server"]).max()) * self._crowded(files)
+        speed = self.machine.reading if pattern.access.endswith("read") else 1.0
+        on_target = float((targets / self.spread["target"]).max()) * self._crowded(files) / speed
+        on_server = float((servers / self.spread["server"]).max()) * self._crowded(files) / speed
+        locks = {}
+        if pattern.access == "shared-write":  # readers share a lock
+            others = pattern.processes / np.count_nonzero(targets) - 1.0
+            locks = {"file locks": self.machine.lock * max(others, 0.0)}
         if self.system.filesystem == "lustre":
-            return {"OSS": on_server / speeds["OSS"], "OST": on_target / speeds["OST"]}
-        rest = pattern.burst_bytes % storage.block_bytes
+            return {"OSS": on_server / speeds["OSS"], "OST": on_target / speeds["OST"], **locks}
+        rest = pattern.file_bytes % storage.block_bytes
         pieces = -(-rest // (storage.block_bytes // storage.subblocks))
         return {
             "NSD server": on_server / speeds["NSD server"],
             "NSD": on_target / speeds["NSD"],
             "subblock": pattern.files * pieces / speeds["subblock"],
+            **locks,
         }
 
     def _target_megabytes(self, pattern: WritePattern) -> FloatArray:
@@ -193,11 +206,11 @@ class Simulator:
         else:
             stripe, width = storage.block_bytes, count
             starts = self.chance.integers(count, size=pattern.files)
-        stripes = -(-pattern.burst_bytes // stripe)
+        stripes = -(-pattern.file_bytes // stripe)
         rounds, rest = divmod(stripes, width)
         begun = np.bincount(starts, minlength=count).astype(np.float64)
         load = rounds * _window(begun, width) + _window(begun, rest)
-        size = pattern.burst_bytes / stripes / MEGABYTE
+        size = pattern.file_bytes / stripes / MEGABYTE
         return load * size
 
 
@@ -209,11 +222,14 @@ def _window(begun: FloatArray, width: int) -> FloatArray:
     return window
 
 
-def patterns(system: System, *, scales: Sequence[int], each: int, seed: int) -> list[WritePattern]:
+def patterns(
+    system: System, *, scales: Sequence[int], each: int, seed: int, access: str = "write"
+) -> list[WritePattern]:
     """Draw patterns of the paper's templates, at most `each` for a node count."""
     found: list[WritePattern] = []
     rounds = 1 + each // 30
-    drawn = draw_patterns(system, PlanSettings(scales=tuple(scales), rounds=rounds, seed=seed))
+    settings = PlanSettings(scales=tuple(scales), rounds=rounds, seed=seed, access=access)
+    drawn = draw_patterns(system, settings)
     chance = np.random.default_rng(seed)
     for nodes in scales:
         here = [p for p in drawn if p.nodes == nodes]
@@ -228,14 +244,17 @@ def measure(
     training: int = 160,
     test: int = 200,
     scales: Sequence[int] = (*TRAINING, *TEST),
+    access: str = "write",
 ) -> list[Sample]:
     """Sample a machine in random order: `training` or `test` patterns for each node count."""
     simulator = Simulator(which)
     small = [n for n in scales if n <= max(TRAINING)]
     large = [n for n in scales if n > max(TRAINING)]
-    wanted = patterns(which.system, scales=small, each=training, seed=which.seed)
+    wanted = patterns(which.system, scales=small, each=training, seed=which.seed, access=access)
     if large:
-        wanted += patterns(which.system, scales=large, each=test, seed=which.seed + 1)
+        wanted += patterns(
+            which.system, scales=large, each=test, seed=which.seed + 1, access=access
+        )
     order = simulator.chance.permutation(len(wanted))
     measured = {
         int(number): simulator.sample(wanted[number], when=position / len(wanted))

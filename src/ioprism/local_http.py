@@ -13,6 +13,8 @@ from __future__ import annotations
 import errno
 import ipaddress
 import json
+import os
+import re
 import resource
 import secrets
 import socket
@@ -21,8 +23,13 @@ import time
 from collections import Counter
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from ioprism.errors import UsageError
+from ioprism.storage.atomic import atomic_write_text
+from ioprism.text import printable
 
 LOOPBACK = "127.0.0.1"
 HEAD_SECONDS = 5.0  # until the request line and all headers with the token have arrived
@@ -33,6 +40,7 @@ REST_WITHOUT_DESCRIPTORS = 0.05  # seconds, or the accept loop would spin
 SWEEP_INTERVAL = 0.5  # seconds between checks for connections that took too long
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 MAX_ADDRESS = 4096  # characters
+TOKEN = re.compile(r"[A-Za-z0-9_-]{20,200}")
 JSON = "application/json"
 HTML = "text/html; charset=utf-8"
 HEADERS = {
@@ -240,3 +248,23 @@ class LocalHandler(BaseHTTPRequestHandler):
             raise RefusedError(403, "this origin is not served")
         if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
             raise RefusedError(403, "this origin is not served")
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file that only its owner can read; made if there is none.
+
+    Raises:
+        UsageError: the file holds something else, or others can read it.
+    """
+    if not path.exists():
+        atomic_write_text(path, f"{secrets.token_urlsafe(24)}\n", private=True)
+    with path.open("rb") as file:
+        shared = os.fstat(file.fileno()).st_mode & 0o077
+        text = file.read(1000).decode("ascii", "replace").strip()
+    if shared or not TOKEN.fullmatch(text):
+        why = "others can read it" if shared else "it holds no token"
+        raise UsageError(
+            f"{printable(str(path))} cannot be used: {why}.\n"
+            f"Hint: remove it, and a new one is made."
+        )
+    return text

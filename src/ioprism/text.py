@@ -116,3 +116,9 @@ def _members(value: object) -> Iterable[object]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
+
+
+def metric_label(text: str) -> str:
+    """Return a text as the value of a Prometheus label."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return "".join(character if character.isprintable() else "?" for character in escaped)

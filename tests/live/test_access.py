@@ -20,10 +20,11 @@ from ioprism import ServiceError, UsageError, client
 from ioprism.cli import main
 from ioprism.formats.signals.messages import MOST_NAME
 from ioprism.live import state
-from ioprism.live.access import ClientKeys, client_keys, make_keys, read_token, server_keys
+from ioprism.live.access import ClientKeys, client_keys, make_keys, server_keys
 from ioprism.live.intake import Intake, Jobs, Message
 from ioprism.live.metrics import Counts
 from ioprism.live.watch import TRY_AGAIN, Watch, WatchSettings
+from ioprism.local_http import read_token
 from ioprism.periodicity.online.tracker import TrackerSettings
 from tests.live.running import FREE, Running, burst, counting, in_background, running, sender
 

@@ -309,3 +309,74 @@ def test_hdf5_of_something_else_is_one_clear_error(tmp_path: Path) -> None:
 
     with pytest.raises(BrokenTraceError, match="TOKIO time series cannot be read"):
         read(path)
+
+
+MMPERFMON = """
+Legend:
+ 1:\tnode1.example|GPFSFilesystem|gpfs.example|scratch|gpfs_fs_bytes_read
+ 2:\tnode1.example|GPFSFilesystem|gpfs.example|scratch|gpfs_fs_bytes_written
+ 3:\tnode1.example|Memory|mem_total
+ 4:\tnode1.example|GPFSNSDDisk|nsd7|gpfs_nsdds_bytes_written
+
+Row           Timestamp gpfs_fs_bytes_read gpfs_fs_bytes_written   mem_total gpfs_nsdds_bytes
+  1 2019-01-08-13:00:00                  0                  1144  31371.0 MB                10
+  2 2019-01-08-13:01:00                100                  null  31371.0 MB                20
+  3 2019-01-08-13:02:00                200                  2000  31371.0 MB                30
+"""
+
+
+def test_mmperfmon_intervals_are_added_up_and_null_is_a_gap(written: Path) -> None:
+    written.write_text(MMPERFMON)
+
+    found, tally = read(written, timezone="Europe/Berlin")
+
+    first = 1_546_948_800 * SECOND  # 12:00 UTC
+    mount = found.filter(server="node1.example")
+    assert mount["part"].unique().to_list() == ["gpfs.example/scratch"]
+    assert mount["time_us"].to_list() == [first + n * 60 * SECOND for n in (0, 1, 3)]
+    assert mount["br"].to_list() == [0, 0, 200]
+    assert mount["bw"].to_list() == [0, 1144, 3144]
+    assert found.filter(server="nsd7")["bw"].to_list() == [0, 10, 30, 60]
+    assert not tally.left_out
+
+
+def test_ldms_tables_of_jobs_on_targets_and_of_mounts(tmp_path: Path) -> None:
+    jobs, mounts = tmp_path / "lustre_ost_job_stats", tmp_path / "lustre2_client"
+    jobs.write_text(
+        "#Time,Time_usec,ProducerName,fs_name,ost,job_id,snapshot_time,read_bytes_sum,"
+        "write_bytes_sum,getattr\n1700000000.25,250000,oss1,fs,fs-OST0001,77,1699999999,5,7,1\n"
+        "1700000060.25,250000,oss1,fs,fs-OST0001,77,1700000059,6,x,1\n"
+    )
+    mounts.write_text(
+        "#Time,Time_usec,ProducerName,component_id,job_id,client.lstats.read_bytes#llite.home,"
+        "client.lstats.open#llite.home,client.lstats.write_bytes#llite.scratch\n"
+        "1700000000.0,0,node1,1,77,11,2,13\n"
+    )
+
+    of_jobs, tally = read(jobs)
+    of_mounts, _ = read(mounts)
+
+    row = of_jobs.row(0, named=True)
+    assert (row["server"], row["job"], row["br"], row["bw"]) == ("fs-OST0001", "77", 5, 7)
+    assert row["time_us"] == 1_700_000_000_250_000
+    assert tally.left_out == {"damaged line": 1}
+    rows = {row["part"]: row for row in of_mounts.to_dicts()}
+    assert (rows["home"]["server"], rows["home"]["br"], rows["home"]["oc"]) == ("node1", 11, 2)
+    assert (rows["scratch"]["bw"], rows["scratch"]["job"]) == (13, None)
+
+
+def test_collectd_counters_and_stored_rates(tmp_path: Path) -> None:
+    folder = tmp_path / "fs-OST0000" / "stats"
+    folder.mkdir(parents=True)
+    counted, rates = folder / "derive-write_bytes-2026-01-01", folder / "disk_octets-2026-01-01"
+    counted.write_text("epoch,value\n1700000000.100,1000\n1700000010.100,3000\n")
+    rates.write_text(
+        "epoch,read,write\n1700000000.100,nan,nan\n1700000010.100,2.5,100.0\n"
+        "1700000020.100,0.0,300.0\n"
+    )
+
+    of_counter, _ = read(counted)
+    of_rates, _ = read(rates)
+
+    assert of_counter.select("server", "bw").rows() == [("fs-OST0000", 1000), ("fs-OST0000", 3000)]
+    assert of_rates.select("br", "bw").rows() == [(0, 0), (25, 1000), (25, 4000)]

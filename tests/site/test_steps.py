@@ -233,3 +233,24 @@ def test_days_are_in_utc_and_other_words_are_refused() -> None:
     assert parse_day(None) is None
     with pytest.raises(UsageError, match="not a date"):
         parse_day("yesterday")
+
+
+def test_files_of_one_run_are_one_job(tmp_path: Path) -> None:
+    """`strace -ff` writes a file for each process; `sh` starts both programs."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for pid in (101, 102):
+        (logs / f"run.{pid}").write_text(
+            f'1700000000.1 openat(AT_FDCWD, "/data/{pid}", O_WRONLY|O_CREAT, 0644) = 3 <0.1>\n'
+            '1700000001.2 write(3, "x"..., 1048576) = 1048576 <0.5>\n'
+            "1700000002.0 close(3) = 0 <0.1>\n1700000002.5 +++ exited with 0 +++\n"
+        )
+    shutil.copy(FEW[0], logs / "other.darshan")
+    store = make_site(tmp_path / "store")
+
+    first = add_logs(store, [logs], options=SiteOptions(processes=1))
+    again = add_logs(store, [logs], options=SiteOptions(processes=1))
+
+    assert (first.added, first.known, first.failed) == (2, 0, ())
+    assert (again.added, again.known) == (0, 3)
+    assert sorted(store.table("jobs")["bytes_written"])[0] == 2 * 2**20

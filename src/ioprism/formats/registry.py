@@ -395,6 +395,17 @@ def _group(files: Sequence[TraceFile]) -> list[list[TraceFile]]:
     return sorted(groups.values(), key=lambda group: order[id(group[0])])
 
 
+def group_paths(paths: Sequence[Path]) -> list[Group]:
+    """Return which files are one job; a file that is not a trace stays alone."""
+    files, others = [], []
+    for path in paths:
+        try:
+            files += trace_files(path)
+        except TraceError:
+            others.append((path,))
+    return [*(tuple(file.path for file in group) for group in _group(files)), *others]
+
+
 def _describe(files: Sequence[TraceFile]) -> list[tuple[TraceFile, ProcessFile]]:
     """What per-process files say about their processes."""
     if len(files) < 2:

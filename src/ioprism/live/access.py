@@ -10,8 +10,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -212,26 +210,3 @@ def authenticate_clients(context: Any, keys: ServerKeys | None) -> Iterator[Any]
         yield context
     finally:
         guard.stop()
-
-
-TOKEN = re.compile(r"[A-Za-z0-9_-]{20,200}")
-
-
-def read_token(path: Path) -> str:
-    """Return the token in a file that only its owner can read; made if there is none.
-
-    Raises:
-        UsageError: the file holds something else, or others can read it.
-    """
-    if not path.exists():
-        atomic_write_text(path, f"{secrets.token_urlsafe(24)}\n", private=True)
-    with path.open("rb") as file:
-        shared = os.fstat(file.fileno()).st_mode & 0o077
-        text = file.read(1000).decode("ascii", "replace").strip()
-    if shared or not TOKEN.fullmatch(text):
-        why = "others can read it" if shared else "it holds no token"
-        raise UsageError(
-            f"{printable(str(path))} cannot be used: {why}.\n"
-            f"Hint: remove it, and a new one is made."
-        )
-    return text

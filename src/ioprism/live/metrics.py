@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from ioprism.text import metric_label
+
 if TYPE_CHECKING:
     from ioprism.live.intake import WatchedJob
 
@@ -127,12 +129,6 @@ def exposition(
     return "\n".join(lines) + "\n"
 
 
-def label(text: str) -> str:
-    """Return a text as the value of a label."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return "".join(character if character.isprintable() else "?" for character in escaped)
-
-
 def _totals(counts: Counts) -> Iterator[str]:
     for total, explained in HELP.items():
         name = f"ioprism_watch_{total}_total"
@@ -161,7 +157,7 @@ def _latency(latency: Latency) -> Iterator[str]:
 
 
 def _of_jobs(jobs: list[WatchedJob]) -> Iterator[str]:
-    known = [(f'{{job="{label(job.name)}"}}', job.latest) for job in jobs]
+    known = [(f'{{job="{metric_label(job.name)}"}}', job.latest) for job in jobs]
     answers = [(labels, latest) for labels, latest in known if latest is not None]
     periods = [(labels, one.period.seconds) for labels, one in answers if one.period]
     starts = [(labels, one.next_phase.start) for labels, one in answers if one.next_phase]

@@ -28,7 +28,6 @@ from ioprism.live.access import (
     endpoint,
     is_exposed,
     make_keys,
-    read_token,
     server_keys,
     zeromq,
 )
@@ -38,7 +37,7 @@ from ioprism.live.metric_proxy import ReplyServer
 from ioprism.live.publish import Answer, Listener, Publisher, Replier
 from ioprism.live.sources import PullSource, StreamSource, open_source
 from ioprism.live.watch import Watch, WatchSettings
-from ioprism.local_http import LOOPBACK, is_loopback
+from ioprism.local_http import LOOPBACK, is_loopback, read_token
 from ioprism.model.signal import Signal
 from ioprism.periodicity.online.tracker import PeriodChange, Prediction, TrackerSettings
 from ioprism.reports.to_terminal import name

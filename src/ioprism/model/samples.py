@@ -10,9 +10,12 @@ from ioprism.errors import UsageError
 MEGABYTE = 1_000_000
 
 
+ACCESSES = ("write", "shared-write", "read", "shared-read")
+
+
 @dataclass(frozen=True, slots=True)
 class WritePattern:
-    """A file-per-process write: every core of every node writes one burst to its own file."""
+    """Every core of every node writes or reads one burst: its own file, or its part of one."""
 
     nodes: int
     cores_per_node: int
@@ -21,16 +24,32 @@ class WritePattern:
     stripe_count: int | None = None
     node_list: tuple[int, ...] | None = None  # None: where it ran is not known
     label: str = ""  # tells repeated measurements of equal configurations apart
+    access: str = "write"  # one of ACCESSES
+
+    @property
+    def shared(self) -> bool:
+        """Whether all processes use one file."""
+        return self.access.startswith("shared-")
+
+    @property
+    def processes(self) -> int:
+        """How many processes write or read at the same time."""
+        return self.nodes * self.cores_per_node
 
     @property
     def files(self) -> int:
-        """How many files are written at the same time."""
-        return self.nodes * self.cores_per_node
+        """How many files are used at the same time."""
+        return 1 if self.shared else self.processes
+
+    @property
+    def file_bytes(self) -> int:
+        """The bytes of one file."""
+        return self.total_bytes if self.shared else self.burst_bytes
 
     @property
     def total_bytes(self) -> int:
         """The bytes of all bursts together."""
-        return self.files * self.burst_bytes
+        return self.processes * self.burst_bytes
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -43,6 +62,7 @@ class WritePattern:
             self.stripe_bytes,
             self.stripe_count,
             self.node_list,
+            *(() if self.access == "write" else (self.access,)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,6 +73,7 @@ class WritePattern:
             "cores_per_node": self.cores_per_node,
             "burst_bytes": self.burst_bytes,
             "stripe_count": self.stripe_count,
+            "access": self.access,
             "node_list": None if nodes is None else format_node_list(nodes),
         }
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +27,8 @@ from ioprism.command.options import (
 )
 from ioprism.formats.local_time import zone_of
 from ioprism.formats.tables.export import write_table
+from ioprism.local_http import LOOPBACK, is_loopback, read_token
+from ioprism.reports import to_json
 from ioprism.servers import documents, steps, terminal
 from ioprism.servers import raw_files as raw
 from ioprism.servers.page import write_page
@@ -29,6 +36,9 @@ from ioprism.servers.series import DAY, GRIDS, RESETS, SHARINGS, WINDOWS
 from ioprism.servers.simulation import WRITERS, SimulationSettings, simulate_files
 from ioprism.servers.validation import BenchmarkPlan, run_benchmark
 from ioprism.units import format_counted, parse_bytes
+
+if TYPE_CHECKING:
+    from ioprism.servers.watch import LoadRound
 
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
 timezone_option: Decorator = option(
@@ -92,7 +102,7 @@ def servers() -> None:
 @servers.command()
 @click.argument("paths", metavar="RAW...", nargs=-1, required=True, type=PATH)
 @store_option
-@option("--time", type=Number(),
+@option("--time", "scraped", type=Number(),
         help="Time of a scrape without time stamps, in seconds since 1970.")  # fmt: skip
 @timezone_option
 @options.as_json
@@ -100,7 +110,7 @@ def servers() -> None:
 def ingest(
     paths: tuple[Path, ...],
     store: Path,
-    time: float | None,
+    scraped: float | None,
     timezone: str,
     as_json: bool,
     quiet: bool,
@@ -108,13 +118,14 @@ def ingest(
     """Add raw counters and job lists to a store.
 
     Files may come in any order and repeatedly: each record is kept once. Counters: mmpmon,
-    Lustre stats and job_stats, Prometheus text, LMT (SQLite), TOKIO (HDF5), CSV. Jobs: sacct, PBS,
-    LSF (lsb.acct, bacct -l, bhist -l), LoadLeveler (llsummary -l), CSV.
+    mmperfmon query, Lustre stats and job_stats, Prometheus text, LMT (SQLite), TOKIO (HDF5),
+    collectd and LDMS (CSV), CSV. Jobs: sacct, PBS, LSF (lsb.acct, bacct -l, bhist -l),
+    LoadLeveler (llsummary -l), CSV.
 
     Example: ioprism servers ingest mmpmon/ sacct.txt --store machine.store
     """
     with output.progress("reading records", quiet=quiet) as progress:
-        files = raw.ingest(*paths, store=store, time=time, timezone=timezone, progress=progress)
+        files = raw.ingest(*paths, store=store, time=scraped, timezone=timezone, progress=progress)
     if as_json:
         click.echo(documents.ingest(paths, files))
     elif not quiet:
@@ -195,6 +206,112 @@ def report(
         terminal.show_machine(machine, output.console())
         output.show_warnings(machine.warnings)
     output.say_written(export, page, figure.path if figure else None, quiet=quiet)
+
+
+@servers.command()
+@option("--command", "commands", multiple=True, metavar="COMMAND",
+        help="Command that prints counters, such as 'lctl get_param obdfilter.*.stats "
+        "obdfilter.*.job_stats'; run once per round.")  # fmt: skip
+@option("--prometheus", "endpoints", multiple=True, metavar="URL",
+        help="Prometheus endpoint of an exporter.")  # fmt: skip
+@option("--file", "files", multiple=True, type=PATH, help="File to read again in every round.")
+@option("--follow", "followed", multiple=True, type=PATH,
+        help="File of one record per line (mmpmon -p, CSV) to read while it grows.")  # fmt: skip
+@option("--interval", type=NumberRange(0.0, DAY), default=30.0,
+        help="Seconds from one round to the next.")  # fmt: skip
+@option("--timeout", type=NumberRange(0.0, DAY, min_open=True), default=10.0,
+        help="Seconds that a source may take to answer.")  # fmt: skip
+@option("--store", type=PATH, help="Also add every answer to this store, as `ingest` does.")
+@option("--top", type=click.IntRange(1, 1000), default=20,
+        help="Jobs, users and targets to show; the others are one row.")  # fmt: skip
+@option("--users-command", metavar="COMMAND",
+        help="Command that prints `job user` lines, such as \"squeue -ho '%i %u'\".")  # fmt: skip
+@option("--shell", is_flag=True, help="Run commands with a shell.")
+@option("--rounds", type=click.IntRange(1), help="Stop after this many rounds.")
+@option("--json-lines", is_flag=True, help="Print one JSON document per round on its own line.")
+@option("--http", "port", type=click.IntRange(0, 65535),
+        help="Port on which to serve a page, JSON and metrics for Prometheus.")  # fmt: skip
+@option("--host", default=LOOPBACK, help="Host on which --http listens.")
+@option("--token-file", type=PATH,
+        help="File that keeps the page's token; without it, each start makes one.")  # fmt: skip
+@timezone_option
+@options.quiet
+def watch(
+    commands: tuple[str, ...],
+    endpoints: tuple[str, ...],
+    files: tuple[Path, ...],
+    followed: tuple[Path, ...],
+    *,
+    rounds: int | None,
+    json_lines: bool,
+    port: int | None,
+    host: str,
+    token_file: Path | None,
+    quiet: bool,
+    **chosen: Any,  # noqa: ANN401 - as `WatchOptions` has them
+) -> None:
+    """Show who loads the file system now: jobs, users and targets.
+
+    Every round asks all sources for counters and shows their growth since the last round. What
+    is stored can be asked with `jobs` and `report`, like counters that were ingested.
+
+    Example: ioprism servers watch --command "lctl get_param obdfilter.*.job_stats" --http 8080
+    """
+    from ioprism.servers.polling import CommandSource, EndpointSource, FileSource, FollowedFile
+    from ioprism.servers.watch import LoadWatch, WatchOptions
+    from ioprism.servers.watch_output import LoadServer
+
+    sources = [
+        *(CommandSource(text, shell=chosen["shell"]) for text in commands),
+        *map(EndpointSource, endpoints),
+        *map(FileSource, files),
+        *map(FollowedFile, followed),
+    ]
+    if not sources:
+        raise click.UsageError(
+            "nothing to watch.\nHint: use --command, --prometheus, --file or --follow."
+        )
+    watch = LoadWatch(sources, WatchOptions(**chosen))
+    stopped = threading.Event()
+    with ExitStack() as stack:
+        server = None
+        if port is not None:
+            token = None if token_file is None else read_token(token_file)
+            server = LoadServer(host, port, token=token)
+            stack.callback(server.close)
+            if not quiet:
+                output.say(f"page: {server.url}")
+            if not is_loopback(host):
+                output.say("warning: the page's token crosses the network unencrypted")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            stack.callback(signal.signal, number, signal.signal(number, lambda *_: stopped.set()))
+        show = stack.enter_context(_shown_rounds(json_lines=json_lines))
+        due = time.monotonic()
+        while not stopped.is_set() and (rounds is None or watch.number < rounds):
+            result = watch.round()
+            if server is not None:
+                server.latest = result
+            show(result)
+            due = max(due + watch.options.interval, time.monotonic())
+            if rounds is None or watch.number < rounds:
+                stopped.wait(max(0.0, due - time.monotonic()))
+
+
+@contextmanager
+def _shown_rounds(*, json_lines: bool) -> Iterator[Callable[[LoadRound], None]]:
+    """Yield what shows rounds on standard output: tables that refresh, or a line per round."""
+    from ioprism.servers.watch_output import load_view, round_values
+
+    if json_lines:
+        yield lambda result: click.echo(to_json.line(round_values(result)))
+    elif sys.stdout.isatty():
+        from rich.live import Live
+
+        with Live(console=output.console(), auto_refresh=False, screen=True) as screen:
+            yield lambda result: screen.update(load_view(result), refresh=True)
+    else:
+        console = output.console()
+        yield lambda result: console.print(load_view(result))
 
 
 server_count: Decorator = option("--servers", default=16, type=click.IntRange(1, 2000),

@@ -42,6 +42,9 @@ COUNTER_READERS = {
     "prometheus": "ioprism.servers.formats.lustre:PrometheusReader",
     "lmt": "ioprism.servers.formats.monitoring:LmtReader",
     "tokio": "ioprism.servers.formats.monitoring:TokioReader",
+    "mmperfmon": "ioprism.servers.formats.monitoring:MmperfmonReader",
+    "ldms": "ioprism.servers.formats.tables:LdmsReader",
+    "collectd": "ioprism.servers.formats.tables:CollectdReader",
     "counter-table": "ioprism.servers.formats.tables:CounterTableReader",
 }
 JOB_READERS = {

@@ -5,6 +5,9 @@ in. It is written to a temporary file and renamed; a raw file is entered in the 
 its records are in place. A run that is killed leaves at most a temporary file, which the next run
 removes, and raw files that are not in the ledger, which the next run reads again.
 
+`servers watch` adds a small file for every round to `watched/`; a killed run loses at most the
+round it was in. Small files are merged into larger ones, and readers take both places together.
+
 Every file carries a digest of its content and the manifest names every partition, so that
 neither a changed byte nor a missing file changes an answer unnoticed.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -47,6 +51,10 @@ PER_JOB = "job_counters.parquet"
 LONGEST_NAME = 120
 # How much of a store is read to learn its sampling interval.
 SERVERS_ASKED, MONTHS_ASKED, SAMPLES_ASKED = 40, 3, 2_000
+# Files of `servers watch`: this many are merged into one, up to this many rows.
+WATCHED_AT_ONCE, WATCHED_ROWS = 4, 200_000
+READERS_SECONDS = 600.0  # that merged files stay, for commands that read the store meanwhile
+WATCHED = re.compile(r"\d+-\d+-\d+\.parquet")
 PARTITION = re.compile(r"server=[^/\0]+/month=[^/\0]+/[^/\0]+\.parquet")
 
 
@@ -68,7 +76,8 @@ class CounterStore:
 
     def servers(self) -> list[str]:
         """Name every server, sorted."""
-        return sorted(filter(None, map(_server_of, self._folders())))
+        watched = (name for file in self._watched().values() for name in file["servers"])
+        return sorted({*filter(None, map(_server_of, self._folders())), *watched})
 
     def _folders(self) -> Iterator[Path]:
         return (self.folder / "counters").glob("server=*")
@@ -76,7 +85,12 @@ class CounterStore:
     def per_job_servers(self) -> list[str]:
         """Name the servers that keep counters for each job, sorted."""
         keep = [path for path in self._folders() if next(path.glob(f"month=*/{PER_JOB}"), None)]
-        return sorted(filter(None, map(_server_of, keep)))
+        watched = (name for file in self._watched().values() for name in file["per_job"])
+        return sorted({*filter(None, map(_server_of, keep)), *watched})
+
+    def _watched(self) -> dict[str, dict[str, Any]]:
+        """Return the files of `servers watch`, with their span and servers."""
+        return dict(_read_json(self.folder / MANIFEST).get("watched", {}))
 
     def months(self, server: str, *, per_job: bool = False) -> list[tuple[str, Path]]:
         """Return the months of a server and their files, in order."""
@@ -92,15 +106,17 @@ class CounterStore:
         files = sorted(path for path in partitions if path.is_file())
         months = sorted({path.parent.name for path in files})
         ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
+        watched = [limit for file in self._watched().values() for limit in file["span"]]
         if not ends:
-            return None
+            return (min(watched), max(watched)) if watched else None
         time = pl.col("time_us")
         try:
             samples = pl.scan_parquet(ends, hive_partitioning=False, glob=False)
             first, last = samples.select(time.min(), time.max().alias("last")).collect().row(0)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise _damaged_of(ends) from error
-        return None if first is None else (first, last)
+        limits = [*watched, *(limit for limit in (first, last) if limit is not None)]
+        return (min(limits), max(limits)) if limits else None
 
     def counters(
         self, server: str, *, start_us: int, end_us: int, per_job: bool = False
@@ -110,18 +126,29 @@ class CounterStore:
         files = [
             path for month, path in self.months(server, per_job=per_job) if first <= month <= last
         ]
-        if not files:
+        watched = [
+            self.folder / "watched" / name
+            for name, file in self._watched().items()
+            if server in file["per_job" if per_job else "servers"]
+            and file["span"][0] <= end_us
+            and file["span"][1] >= start_us
+        ]
+        if not files and not watched:
             return COUNTERS.empty()
+        wanted = pl.col("time_us").is_between(start_us, end_us)
+        theirs = (pl.col("server") == server) & (pl.col("job").is_not_null() == per_job)
         try:
-            for path in files:
+            for path in (*files, *watched):
                 check(path)
-            return (
-                pl.scan_parquet(files, hive_partitioning=False, glob=False)
-                .filter(pl.col("time_us").is_between(start_us, end_us))
-                .collect()
-            )
+            parts = [
+                pl.scan_parquet(paths, hive_partitioning=False, glob=False).filter(chosen)
+                for paths, chosen in ((files, wanted), (watched, wanted & theirs))
+                if paths
+            ]
+            samples = pl.concat(parts).collect()
         except (*UNREADABLE, ChangedContentError) as error:
-            raise _damaged_of(files) from error
+            raise _damaged_of([*files, *watched]) from error
+        return each_record_once(samples) if watched else samples
 
     def jobs(self) -> pl.DataFrame:
         """Return the jobs that were ingested."""
@@ -172,7 +199,11 @@ def open_store(folder: Path) -> CounterStore:
     partitions = manifest.get("partitions", [])
     if not isinstance(partitions, list) or not all(map(_is_partition, partitions)):
         raise _broken(folder, "its manifest does not name its partitions")
-    for name in [*jobs, *(f"counters/{one}" for one in partitions)]:
+    watched = manifest.get("watched", {})
+    if not isinstance(watched, dict) or not all(map(WATCHED.fullmatch, watched)):
+        raise _broken(folder, "its manifest does not name its watched files")
+    inside = [*(f"counters/{one}" for one in partitions), *(f"watched/{one}" for one in watched)]
+    for name in [*jobs, *inside]:
         if not (folder / name).is_file():
             raise _broken(folder, f"{printable(name)} is missing")
     return CounterStore(folder)
@@ -239,13 +270,63 @@ def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
     _write_manifest(store.folder)
 
 
-def _write_manifest(folder: Path) -> None:
+def add_watched(store: CounterStore, samples: pl.DataFrame) -> None:
+    """Add the samples of one round of `servers watch`, and merge small files of earlier rounds."""
+    watched = store._watched()
+    _add_watched_file(store.folder, watched, each_record_once(COUNTERS.conform(samples)), level=0)
+    for level in range(len(watched)):
+        small = [
+            name
+            for name, file in watched.items()
+            if name.startswith(f"{level}-") and file["rows"] * WATCHED_AT_ONCE <= WATCHED_ROWS
+        ]
+        if len(small) < WATCHED_AT_ONCE:
+            break
+        tables = [read_table(store.folder / "watched" / name) for name in small]
+        merged = each_record_once(pl.concat(tables))
+        _add_watched_file(store.folder, watched, merged, level=level + 1)
+        for name in small:
+            del watched[name]
+    _write_manifest(store.folder, watched=watched)
+    for path in (store.folder / "watched").glob("*.parquet"):
+        if path.name not in watched and time.time() - path.stat().st_mtime > READERS_SECONDS:
+            path.unlink(missing_ok=True)
+
+
+def _add_watched_file(
+    folder: Path, watched: dict[str, dict[str, Any]], samples: pl.DataFrame, *, level: int
+) -> None:
+    if not samples.height:
+        return
+    times = samples["time_us"]
+    number = 1 + max((int(name.split("-")[2].split(".")[0]) for name in watched), default=0)
+    name = f"{level}-{max(0, times.min())}-{number}.parquet"
+    with _writing(folder / "watched" / name) as temporary:
+        write_checked(samples, temporary)
+    named = samples.group_by("server").agg(of_jobs=pl.col("job").is_not_null().any())
+    watched[name] = {
+        "rows": samples.height,
+        "span": [times.min(), times.max()],
+        "servers": named["server"].sort().to_list(),
+        "per_job": named.filter("of_jobs")["server"].sort().to_list(),
+    }
+
+
+def _write_manifest(folder: Path, *, watched: Mapping[str, Any] | None = None) -> None:
+    if watched is None:
+        known = folder / MANIFEST
+        watched = _read_json(known).get("watched", {}) if known.is_file() else {}
     place = folder / "counters"
     names = sorted(
         str(path.relative_to(place)) for path in place.glob("server=*/month=*/*.parquet")
     )
     jobs = (folder / JOBS_FILE).is_file()
-    document = {"ioprism_server_store": VERSION, "partitions": names, "jobs": jobs}
+    document = {
+        "ioprism_server_store": VERSION,
+        "partitions": names,
+        "jobs": jobs,
+        "watched": dict(watched),
+    }
     _write_json(document, folder / MANIFEST)
 
 
@@ -328,7 +409,11 @@ def sampling_interval(store: CounterStore) -> int:
 
 def _first_samples(store: CounterStore, server: str, *, per_job: bool) -> pl.DataFrame:
     """Return the beginning of some months: the first may have a single sample."""
-    files = [path for _, path in store.months(server, per_job=per_job)[:MONTHS_ASKED]]
+    months = store.months(server, per_job=per_job)[:MONTHS_ASKED]
+    if not months and (span := store.span()) is not None:
+        rows = store.counters(server, start_us=span[0], end_us=span[1], per_job=per_job)
+        return rows.head(SAMPLES_ASKED)
+    files = [path for _, path in months]
     return pl.concat([COUNTERS.empty(), *(read_table(path).head(SAMPLES_ASKED) for path in files)])
 
 

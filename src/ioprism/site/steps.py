@@ -1,10 +1,13 @@
-"""Every job of a centre into one store: each log diagnosed once, on all cores."""
+"""Every job of a centre into one store: each diagnosed once, on all cores.
+
+Files of one run are one job, by the rule that all commands share (`formats/job_groups.py`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -97,11 +100,12 @@ def add_logs(
                 continue
             if digest not in known:
                 new.setdefault(digest, path)
-        unread = len(failed)
+        jobs = {digest: files for digest, files in _jobs(new) if digest not in known}
+        files_known = len(logs) - len(failed) - sum(map(len, jobs.values()))
         added = ignored = 0
         named = frozenset(path for path in paths if path.is_file())
         work = partial(_described, options=chosen, named=named)
-        todo = list(new.items())
+        todo = list(jobs.items())
         results = (
             map_in_processes(work, todo, crashed=_crashed, processes=chosen.processes)
             if cluster is None
@@ -115,7 +119,7 @@ def add_logs(
                 store.add(_tables(good))
             added += len(good)
             progress(added + len(failed) + ignored)
-    return Added(added, len(logs) - len(new) - unread, tuple(failed), ignored)
+    return Added(added, files_known, tuple(failed), ignored)
 
 
 def follow_logs(
@@ -215,19 +219,33 @@ def _logs(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
 
 
+def _jobs(logs: Mapping[str, Path]) -> Iterator[tuple[str, tuple[Path, ...]]]:
+    """Group logs by job; one of several files is named by the content of them all."""
+    from ioprism.formats.registry import group_paths
+
+    digests = {path: digest for digest, path in logs.items()}
+    for files in group_paths(list(digests)):
+        names = sorted(digests[path] for path in files)
+        whole = hashlib.sha256("".join(names).encode()).hexdigest()[: len(names[0])]
+        yield (names[0] if len(names) == 1 else whole), files
+
+
 def _described(
-    entry: tuple[str, Path], *, options: SiteOptions, named: frozenset[Path]
+    entry: tuple[str, tuple[Path, ...]], *, options: SiteOptions, named: frozenset[Path]
 ) -> Rows | str | None:
-    """One log as rows, or why it cannot be read; None for what lies beside the logs."""
+    """One job as rows, or why it cannot be read; None for what lies beside the logs."""
     from ioprism.diagnosis.steps import diagnose_observed
     from ioprism.engine.local import LocalEngine
     from ioprism.engine.prepared import in_memory
-    from ioprism.formats.registry import read_trace
+    from ioprism.formats.registry import find_jobs, read_trace
     from ioprism.site.job_rows import JobFacts, job_rows
 
-    digest, path = entry
+    digest, files = entry
+    path = files[0]
     try:
-        trace, engine = in_memory(read_trace(path)), LocalEngine()
+        one = len(files) == 1
+        trace = read_trace(path) if one else find_jobs(files, grouping="one")[0].read()
+        trace, engine = in_memory(trace), LocalEngine()
         verdict, observed = diagnose_observed(trace, engine=engine)
         facts = JobFacts(digest, path, options.cores_per_node)
         rows = job_rows(trace, verdict, observed, engine, facts)
@@ -255,7 +273,9 @@ def _period_columns(trace: Trace, engine: Engine) -> dict[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-def _batched(logs: list[tuple[str, Path]]) -> Iterator[list[tuple[str, Path]]]:
+def _batched(
+    logs: list[tuple[str, tuple[Path, ...]]],
+) -> Iterator[list[tuple[str, tuple[Path, ...]]]]:
     """Cut a list into what is kept at once."""
     return (logs[first : first + AT_ONCE] for first in range(0, len(logs), AT_ONCE))
 
@@ -277,8 +297,8 @@ def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
     }
 
 
-def _crashed(entry: tuple[str, Path]) -> Rows | str | None:
-    return f"{entry[1]}: {CRASHED}"
+def _crashed(entry: tuple[str, tuple[Path, ...]]) -> Rows | str | None:
+    return f"{entry[1][0]}: {CRASHED}"
 
 
 def with_key(options: SiteOptions, path: Path | None) -> SiteOptions:

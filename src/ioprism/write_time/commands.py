@@ -13,7 +13,7 @@ from ioprism.command.figure_options import FigureRequest, page_or_figure
 from ioprism.command.options import PATH, Decorator, NumberRange, option, stack_decorators
 from ioprism.errors import UsageError
 from ioprism.formats.registry import read_trace
-from ioprism.model.samples import parse_node_list
+from ioprism.model.samples import ACCESSES, parse_node_list
 from ioprism.model.trace import Trace
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal import heading, table
@@ -60,7 +60,9 @@ def pattern_options(*, required: bool) -> Decorator:
 
 @click.group("write-time")
 def write_time() -> None:
-    """Predict how long a file-per-process write takes, and choose a better configuration.
+    """Predict how long a write or read takes, and choose a better configuration.
+
+    Files may be one per process or one shared by all; each kind of access has its own model.
 
     First import runs or sample them, then train a model, then ask it: estimate, tune.
 
@@ -157,6 +159,9 @@ def init(target: Path | None, directory: Path, force: bool) -> None:
 @option("--level", default=0.9, type=NumberRange(0.5, 0.99),
         help="Confidence level of the intervals.")  # fmt: skip
 @options.seed
+@option("--access", type=click.Choice(ACCESSES),
+        help="Kind of access to learn; by default writes of a file per process, if there are "
+        "any.")  # fmt: skip
 @option("--one-scale", is_flag=True, help="Allow training runs that all have the same node count.")
 @option("--force", is_flag=True, help="Replace the model's file if it exists.")
 @options.as_json

@@ -14,7 +14,13 @@ from ioprism.model.result import Result
 from ioprism.model.samples import WritePattern
 from ioprism.write_time.features import feature_table
 from ioprism.write_time.fitting import LinearFit
-from ioprism.write_time.loads import LOADS, SYMBOLS, check_pattern, parameters, stage_loads
+from ioprism.write_time.loads import (
+    SYMBOLS,
+    check_pattern,
+    loads_of,
+    parameters,
+    stage_loads,
+)
 from ioprism.write_time.model import WriteTimeModel
 
 START = "start-up"
@@ -51,7 +57,7 @@ def stage_parts(
 ) -> tuple[StagePart, ...]:
     """Split a predicted time over the stages, largest first; the parts add up to it."""
     fit = model.stages
-    loads = LOADS[model.system.filesystem]
+    loads = loads_of(model.system, model.facts.access)
     start, by_load, waiting = fit.parts(stage_loads([pattern], system=model.system)[0])
     whole = start + float(by_load.sum()) + waiting
     parts = {START: StagePart(START, (), start), STRAGGLERS: StagePart(STRAGGLERS, (), waiting)}
@@ -90,7 +96,7 @@ def stages_that_may_lead(
     Far beyond the training scales that is often so: a service that small scales never load.
     """
     most = max((part.seconds for part in parts if part.loads), default=0.0)
-    loads = LOADS[model.system.filesystem]
+    loads = loads_of(model.system, model.facts.access)
     carried = model.stages.shape.carried_loads(stage_loads([pattern], system=model.system))[0]
     slowest = carried * model.stages.bounds
     known = leading_stages(parts)

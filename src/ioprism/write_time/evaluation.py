@@ -246,9 +246,12 @@ def evaluate_samples(
             f"{model.system.name!r}, or their descriptions differ.\n"
             "Hint: train a model on this store, or evaluate the model's own store."
         )
+    access = model.facts.access
+    samples = [s for s in samples if s.pattern.access == access]
     if not samples:
         raise AnalysisError(
-            "the store has no runs to evaluate.\nHint: add some with `ioprism write-time import`."
+            f"the store has no runs of {access} to evaluate.\n"
+            "Hint: add some with `ioprism write-time import`."
         )
     leaked = set(model.facts.validation_samples)
     kept = [s for s in samples if fingerprint(s.pattern) not in leaked]

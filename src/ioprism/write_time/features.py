@@ -48,8 +48,10 @@ class Feature:
 SIZES = frozenset({"K", "s_oss", "s_ost"})
 
 
-def features(system: System, *, variant: str = "full") -> tuple[Feature, ...]:
-    """List the features of a system's file system.
+def features(
+    system: System, *, variant: str = "full", access: str = "write"
+) -> tuple[Feature, ...]:
+    """List the features of a system's file system; a shared file has locks besides.
 
     `paper` is exactly the published set: 41 for GPFS (``strict41``), 30 for Lustre. `full` adds
     the load of the I/O nodes to GPFS, which the published tables of results use.
@@ -60,7 +62,7 @@ def features(system: System, *, variant: str = "full") -> tuple[Feature, ...]:
         raise UsageError(
             f"no feature set is called {variant!r}.\nHint: there are full, paper and strict41."
         )
-    family = FAMILIES[system.filesystem]
+    family = FAMILIES[system.filesystem] + (LOCKS if access.startswith("shared-") else ())
     return tuple(f for f in family if variant == "full" or f not in BEYOND_PAPER)
 
 
@@ -153,6 +155,7 @@ LUSTRE = (
     *INTERFERENCE,
 )
 FAMILIES: Mapping[str, tuple[Feature, ...]] = {"gpfs": GPFS, "lustre": LUSTRE, "plain": NODE_LOAD}
+LOCKS = (*_both("file locks", "w"), Feature("file locks", ("w", "K")))
 BEYOND_PAPER = frozenset(_both("I/O node", "s_io", "m", "K"))
 
 

@@ -102,7 +102,7 @@ class BuiltIn:
     def run(self, pattern: WritePattern, folder: Path, *, timeout: float) -> Measured:
         """Start the writers, let them begin together, and take the longest span."""
         cores = sorted(os.sched_getaffinity(0))[: pattern.cores_per_node]
-        writers = [_start_writer(folder / f"burst.{c}", pattern.burst_bytes, c) for c in cores]
+        writers = [_start_writer(folder, pattern, n, core) for n, core in enumerate(cores)]
         try:
             spans = _run_together(writers, timeout)
         finally:
@@ -113,7 +113,11 @@ class BuiltIn:
         return Measured(seconds, _circumstances(self.name, folder))
 
 
-def _start_writer(path: Path, size: int, core: int) -> subprocess.Popen[str]:
+def _start_writer(
+    folder: Path, pattern: WritePattern, number: int, core: int
+) -> subprocess.Popen[str]:
+    path = folder / ("burst" if pattern.shared else f"burst.{core}")
+    size, offset = pattern.burst_bytes, number * pattern.burst_bytes * pattern.shared
     command = [
         sys.executable,
         "-P",  # nothing is imported from where the user is
@@ -122,6 +126,8 @@ def _start_writer(path: Path, size: int, core: int) -> subprocess.Popen[str]:
         str(path),
         str(size),
         str(core),
+        str(offset),
+        pattern.access,
     ]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
@@ -190,7 +196,7 @@ class Ior:
         output = call(
             ior_command(pattern, self._start(), folder, names), failure="IOR", timeout=timeout
         )
-        run = _result(folder, output)
+        run = _result(folder, output, pattern.access)
         _check_result(run, pattern)
         details = {**_circumstances(self.name, folder), "burst_bytes": run.pattern.burst_bytes}
         return Measured(run.seconds, details)
@@ -201,14 +207,17 @@ class Ior:
         return self.name
 
 
-def _result(folder: Path, output: str) -> Run:
+def _result(folder: Path, output: str, access: str) -> Run:
     """Read IOR's JSON, or what it printed where it is too old to write JSON."""
     summary = folder / SUMMARY
     if not summary.exists():
         summary = folder / "printed.txt"
         summary.write_text(output, "utf-8")
     try:
-        return read_runs(summary).runs[0]
+        runs = [run for run in read_runs(summary).runs if run.pattern.access == access]
+        if not runs:
+            raise RunFailedError(f"IOR's result has no time of the {access}")
+        return runs[0]
     except TraceError as error:
         reason = str(error).partition("\n")[0].removeprefix(f"{summary}: ")
         raise RunFailedError(f"IOR's result cannot be read: {reason}") from error
@@ -274,9 +283,13 @@ def transfer_bytes(burst: int) -> int:
 
 
 def ior_arguments(pattern: WritePattern, folder: Path) -> list[str]:
-    """Return IOR with one file per process in a folder, written once and synchronised."""
+    """Return IOR with files in a folder, written once and synchronised; reads come after.
+
+    Processes read what another one wrote (-C), so that the cache of their node does not answer.
+    """
     return [
-        "ior", "-a", "POSIX", "-F", "-w", "-e",
+        "ior", "-a", "POSIX", *([] if pattern.shared else ["-F"]), "-w",
+        *(["-r", "-C"] if pattern.access.endswith("read") else []), "-e",
         "-b", str(block_bytes(pattern.burst_bytes)),
         "-t", str(transfer_bytes(pattern.burst_bytes)),
         "-o", str(folder / "burst"),
@@ -299,19 +312,19 @@ def stripe_command(pattern: WritePattern, folder: Path) -> list[str]:
 
 
 def _srun(pattern: WritePattern, hosts: Sequence[str]) -> list[str]:
-    start = ["srun", "-N", str(pattern.nodes), "-n", str(pattern.files)]
+    start = ["srun", "-N", str(pattern.nodes), "-n", str(pattern.processes)]
     start += ["--ntasks-per-node", str(pattern.cores_per_node)]
     return [*start, "--nodelist", ",".join(hosts)] if hosts else start
 
 
 def _open_mpi(pattern: WritePattern, hosts: Sequence[str]) -> list[str]:
     per_node = pattern.cores_per_node
-    start = ["mpirun", "-n", str(pattern.files), "--map-by", f"ppr:{per_node}:node"]
+    start = ["mpirun", "-n", str(pattern.processes), "--map-by", f"ppr:{per_node}:node"]
     return [*start, "--host", ",".join(f"{h}:{per_node}" for h in hosts)] if hosts else start
 
 
 def _mpich(pattern: WritePattern, hosts: Sequence[str]) -> list[str]:
-    start = ["mpirun", "-n", str(pattern.files), "-ppn", str(pattern.cores_per_node)]
+    start = ["mpirun", "-n", str(pattern.processes), "-ppn", str(pattern.cores_per_node)]
     return [*start, "-hosts", ",".join(hosts)] if hosts else start
 
 

@@ -42,6 +42,7 @@ SYMBOLS = {
     "n_oss": "OSSes in use",
     "s_ost": "MB on the busiest OST",
     "s_oss": "MB on the busiest OSS",
+    "w": "processes per target of a shared file",
 }
 STAGE_LETTERS = {"bridge": "b", "link": "l", "io_node": "io", "router": "r"}
 Values = dict[str, FloatArray]
@@ -65,10 +66,15 @@ def parameters(patterns: Sequence[WritePattern], *, system: System) -> dict[str,
     node_lists = [nodes_of(pattern, system) for pattern in patterns]
     for name, stage in system.stages.items():
         values |= _sharing(stage, node_lists, STAGE_LETTERS[name])
+    targets = np.ones(len(patterns))
     if system.filesystem == "gpfs":
         values |= _gpfs_parameters(patterns, system.storage)
+        targets = values["n_d"]
     if system.filesystem == "lustre":
         values |= _lustre_parameters(patterns, system.storage)
+        targets = values["n_ost"]
+    shared = np.array([p.shared for p in patterns], dtype=bool)
+    values["w"] = np.where(shared, values["m"] * values["n"] / targets, 1.0)
     return values
 
 
@@ -145,7 +151,7 @@ def _sharing(
 
 
 def _gpfs_parameters(patterns: Sequence[WritePattern], storage: Storage) -> dict[str, FloatArray]:
-    bursts = np.array([p.burst_bytes for p in patterns], dtype=np.int64)
+    bursts = np.array([p.file_bytes for p in patterns], dtype=np.int64)
     files = _array([p.files for p in patterns])
     subblock = storage.block_bytes // storage.subblocks
     rest = bursts % storage.block_bytes
@@ -178,7 +184,7 @@ def _striping(pattern: WritePattern, storage: Storage) -> tuple[int, int, int, i
     File i starts at target i, as staggered starts do.
     """
     stripe, width = _layout(pattern, storage)
-    per_file = min(-(-pattern.burst_bytes // stripe), width)
+    per_file = min(-(-pattern.file_bytes // stripe), width)
     used = min(pattern.files + per_file - 1, storage.targets)
     targets, servers = storage_bytes(pattern, storage)
     return used, min(used, storage.servers), int(targets.max()), int(servers.max())
@@ -200,11 +206,11 @@ def storage_bytes(pattern: WritePattern, storage: Storage) -> tuple[IntArray, In
 
 def _target_bytes(pattern: WritePattern, targets: int, stripe: int, width: int) -> IntArray:
     """Bytes on every target: whole rounds of stripes, the rest of a round, the last stripe."""
-    rounds, rest = divmod(-(-pattern.burst_bytes // stripe), width)
+    rounds, rest = divmod(-(-pattern.file_bytes // stripe), width)
     starts = np.full(targets, pattern.files // targets, dtype=np.int64)
     starts[: pattern.files % targets] += 1
     load = stripe * (rounds * _window(starts, width) + _window(starts, rest))
-    missing = -pattern.burst_bytes % stripe
+    missing = -pattern.file_bytes % stripe
     if missing:
         last = (rest or width) - 1
         load -= missing * np.roll(starts, last)
@@ -233,8 +239,14 @@ COMMON = (
     StageLoad("network", "m*n*K"),
     StageLoad("compute node", "K"),  # what one process can write alone
 )
-NOT_SHARED = ("metadata", "compute node", "subblock")  # grow with the job, or count files
+NOT_SHARED = (
+    "metadata",
+    "compute node",
+    "subblock",
+    "file locks",
+)  # grow with the job, or count files
 GIGABYTE = 10**9
+LOCKS = StageLoad("file locks", "w - 1")  # processes that a target's locks are passed on to
 LOADS = {
     "plain": COMMON,
     "gpfs": (
@@ -256,24 +268,31 @@ LOADS = {
 }
 
 
+def loads_of(system: System, access: str) -> tuple[StageLoad, ...]:
+    """Return the loads of a kind of access: a shared file has locks besides."""
+    return LOADS[system.filesystem] + ((LOCKS,) if access.startswith("shared-") else ())
+
+
 def stage_loads(patterns: Sequence[WritePattern], *, system: System) -> FloatArray:
-    """Return one row for each pattern and one column for each of the system's `LOADS`."""
+    """Return one row for each pattern, all of one access, and one column for each load."""
     values = parameters(patterns, system=system)
     slower = _slowest_components(patterns, system)
     files, node = values["m"] * values["n"], values["m"] * values["K"]
     columns = [files, node, files * values["K"], values["K"]]
     if system.filesystem == "gpfs":
-        columns += _gpfs_loads(values, slower, files, node, system.storage)
+        columns += _gpfs_loads(patterns, values, slower, node, system.storage)
     if system.filesystem == "lustre":
         target = values["s_ost"] * slower["target"]
         server = values["s_oss"] * slower["server"] - target
         columns += [values["s_r"] * node * slower["router"], np.maximum(server, 0.0), target]
+    if patterns[0].shared:
+        columns.append(np.maximum(values["w"] - 1.0, 0.0))
     return np.column_stack(columns)
 
 
-def whole_machine(system: System) -> FloatArray:
+def whole_machine(system: System, access: str) -> FloatArray:
     """Return what the stages carry when every node writes."""
-    pattern = WritePattern(system.nodes, system.cores_per_node, GIGABYTE)
+    pattern = WritePattern(system.nodes, system.cores_per_node, GIGABYTE, access=access)
     loads: FloatArray = stage_loads([pattern], system=system)[0]
     return loads
 
@@ -304,10 +323,16 @@ def _slowest(load: IntArray) -> float:
 
 
 def _gpfs_loads(
-    values: Values, slower: Values, files: FloatArray, node: FloatArray, storage: Storage
+    patterns: Sequence[WritePattern],
+    values: Values,
+    slower: Values,
+    node: FloatArray,
+    storage: Storage,
 ) -> list[FloatArray]:
-    target = _busiest(values["K"], files, values["n_d"], storage.targets)
-    server = _busiest(values["K"], files, values["n_s"], storage.servers)
+    files = _array([p.files for p in patterns])
+    size = _array([p.file_bytes for p in patterns]) / MEGABYTE
+    target = _busiest(size, files, values["n_d"], storage.targets)
+    server = _busiest(size, files, values["n_s"], storage.servers)
     return [
         values["s_io"] * values["m"],
         files * values["p_sub"],

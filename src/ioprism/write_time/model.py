@@ -17,7 +17,7 @@ from ioprism.version import __version__
 from ioprism.write_time.extrapolation import Calibration, Step
 from ioprism.write_time.features import CollinearPair, Feature, feature_table, features
 from ioprism.write_time.fitting import Blend, LinearFit, Predictor, Trees
-from ioprism.write_time.loads import LOADS, stage_loads
+from ioprism.write_time.loads import loads_of, stage_loads
 from ioprism.write_time.stage_model import Shape, StageFit
 from ioprism.write_time.system import FloatArray, System, bundled_system, parse_system
 from ioprism.write_time.training_data import TrainingFacts
@@ -46,7 +46,7 @@ def shares_within(errors: FloatArray) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class WriteTimeModel:
-    """Predicts the mean time of file-per-process writes on one system."""
+    """Predicts the mean time of one kind of access on one system."""
 
     system: System
     features: tuple[Feature, ...]
@@ -146,7 +146,8 @@ def model_from_dict(content: object, *, source: str) -> WriteTimeModel:
 def _model_of(content: Mapping[str, Any], source: str) -> WriteTimeModel:
     system = parse_system(content["system_description"], source=source)
     facts = dict(content["facts"])
-    known = {f.name: f for f in reversed(features(system, variant="full"))}
+    access = str(facts.get("access", "write"))
+    known = {f.name: f for f in reversed(features(system, variant="full", access=access))}
     names = [feature["name"] for feature in content["features"]]
     stages = _fit_from_dict(content["stages"], names)
     if not isinstance(stages, StageFit):
@@ -307,7 +308,7 @@ def _fit_document(fit: Predictor, model: WriteTimeModel) -> dict[str, Any]:
     if isinstance(fit, Blend):
         return body | {"members": [member.kind for member in fit.members], **NO_COEFFICIENTS}
     if isinstance(fit, StageFit):
-        terms = [(load.name, load.stage, "") for load in LOADS[model.system.filesystem]]
+        terms = [(load.name, load.stage, "") for load in loads_of(model.system, model.facts.access)]
         return body | {
             "training_scales": [nodes for nodes, _ in model.facts.scales],
             "lambda": fit.shape.penalty,

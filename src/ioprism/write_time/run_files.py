@@ -9,7 +9,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,12 @@ from typing import Any
 from ioprism.errors import BrokenTraceError, TraceError, UsageError
 from ioprism.formats.budget import Budget
 from ioprism.formats.files import check_readable
-from ioprism.model.samples import Run, WritePattern, parse_node_list
+from ioprism.model.samples import ACCESSES, Run, WritePattern, parse_node_list
 from ioprism.text import printable
 from ioprism.units import format_counted, parse_bytes
 
 GZIP = b"\x1f\x8b"
 LARGEST_TEXT = 256 * 2**20  # bytes
-SHARED = "a test writes one shared file: only file per process (-F) can be used"
 _OPTION = re.compile(r"\s*([A-Za-z][\w\s/-]*)[:=]\s(.*)")
 _CLIENTS = re.compile(r"(\d+)\s*\((\d+) per node\)")  # IOR before 3.2
 
@@ -66,7 +65,7 @@ def read_runs(source: Path, *, skip_bad: bool = False) -> RunFile:
     runs, warnings = read(text, source, skip_bad)
     if not runs:
         raise TraceError(
-            "it contains no runs.\nHint: IOR must have written one file per process (-F -w).",
+            "it contains no runs.\nHint: IOR must have written or read something (-w or -r).",
             source=source,
         )
     return RunFile(name, tuple(runs), tuple(warnings), content)
@@ -161,7 +160,10 @@ def _run(row: Mapping[str, str | None], lists: dict[str, tuple[int, ...]], budge
         stripe_count=_count(row, "stripe_count") if row.get("stripe_count") else None,
         node_list=lists[text] if text else None,
         label=row.get("pattern") or "",
+        access=row.get("access") or ACCESSES[0],
     )
+    if pattern.access not in ACCESSES:
+        raise ValueError(f"access is {pattern.access[:40]!r}, not one of {', '.join(ACCESSES)}")
     if pattern.node_list is not None and len(pattern.node_list) != pattern.nodes:
         raise ValueError(f"{len(pattern.node_list)} nodes listed, but nodes is {pattern.nodes}")
     return Run(pattern, _seconds(row.get("seconds")))
@@ -201,10 +203,10 @@ def read_ior_json(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], l
         warnings: list[str] = []
         for test in tests:
             pattern = _json_pattern(test)
-            if pattern is None:
-                warnings.append(SHARED)
-                continue
-            runs += _runs_of_times(pattern, _json_times(test), source, skip_bad, warnings)
+            for operation in ("write", "read"):
+                made = replace(pattern, access=pattern.access + operation)
+                times = _json_times(test, operation)
+                runs += _runs_of_times(made, times, source, skip_bad, warnings)
     except (
         ValueError,
         LookupError,
@@ -221,10 +223,9 @@ def read_ior_json(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], l
     return runs, warnings
 
 
-def _json_pattern(test: Mapping[str, Any]) -> WritePattern | None:
+def _json_pattern(test: Mapping[str, Any]) -> WritePattern:
+    """Return what a test did; its access still lacks the operation."""
     given, options = test["Parameters"], test["Options"]
-    if not int(given.get("filePerProc", 0)):
-        return None
     tasks = int(options["tasks"])
     per_node = int(options.get("clients per node") or given["tasksPerNode"])
     return WritePattern(
@@ -232,11 +233,12 @@ def _json_pattern(test: Mapping[str, Any]) -> WritePattern | None:
         cores_per_node=per_node,
         burst_bytes=int(given["blockSize"]) * int(given["segmentCount"]),
         label=f"ior {tasks}x{per_node}",
+        access="" if int(given.get("filePerProc", 0)) else "shared-",
     )
 
 
-def _json_times(test: Mapping[str, Any]) -> list[float]:
-    return [float(r["totalTime"]) for r in test["Results"] if r["access"] == "write"]
+def _json_times(test: Mapping[str, Any], operation: str) -> list[float]:
+    return [float(r["totalTime"]) for r in test["Results"] if r["access"] == operation]
 
 
 def read_ior_text(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], list[str]]:
@@ -246,11 +248,8 @@ def read_ior_text(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], l
     options: dict[str, str] = {}
     for line in text.splitlines():
         columns = line.split()
-        if len(columns) >= 9 and columns[0] == "write" and columns[-1].isdecimal():
-            pattern = _text_pattern(options, source)
-            if pattern is None:
-                warnings.append(SHARED)
-                continue
+        if len(columns) >= 9 and columns[0] in ("write", "read") and columns[-1].isdecimal():
+            pattern = _text_pattern(options, columns[0], source)
             # The row ends with the total time and the iteration in every version.
             runs += _runs_of_times(
                 pattern, [_seconds_or_nan(columns[-2])], source, skip_bad, warnings
@@ -260,16 +259,16 @@ def read_ior_text(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], l
     return runs, list(dict.fromkeys(warnings))
 
 
-def _text_pattern(options: Mapping[str, str], source: Path) -> WritePattern | None:
-    if options.get("access") != "file-per-process":
-        return None
+def _text_pattern(options: Mapping[str, str], operation: str, source: Path) -> WritePattern:
+    shared = "" if options.get("access") == "file-per-process" else "shared-"
     try:
         if "clients" in options and (clients := _CLIENTS.match(options["clients"])):
             tasks, per_node = int(clients[1]), int(clients[2])
         else:
             tasks, per_node = int(options["tasks"]), int(options["clients per node"])
         burst = _block_size(options["blocksize"]) * int(options.get("segments", "1"))
-        return WritePattern(-(-tasks // per_node), per_node, burst, label=f"ior {tasks}x{per_node}")
+        label, access = f"ior {tasks}x{per_node}", f"{shared}{operation}"
+        return WritePattern(-(-tasks // per_node), per_node, burst, label=label, access=access)
     except (KeyError, ValueError, UsageError, ZeroDivisionError) as error:
         raise BrokenTraceError(
             f"IOR's options cannot be read before its results ({error}).\n"

@@ -12,10 +12,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ioprism.errors import TraceError
-from ioprism.model.samples import Run, Sample, WritePattern, format_node_list, parse_node_list
+from ioprism.model.samples import (
+    ACCESSES,
+    Run,
+    Sample,
+    WritePattern,
+    format_node_list,
+    parse_node_list,
+)
 
 APPLICATION = 0x494F5057  # marks the file as ours
 VERSION = 2
+VERSION_OF_ACCESSES = 3  # of stores with other patterns than writes of a file per process
 UNSEALED = 1  # the version whose stores do not notice damage; they are sealed when written to
 PATIENCE = 30.0  # seconds to wait for another process that writes
 
@@ -179,7 +187,8 @@ class RunStore:
     def _patterns(self, condition: str) -> list[PlannedPattern]:
         query = (
             "SELECT pattern.id, label, nodes, cores_per_node, burst_bytes, stripe_bytes,"  # noqa: S608 - our own conditions
-            " stripe_count, node_list, json_group_array(seconds) FILTER (WHERE state = 'done')"
+            " stripe_count, node_list, json_extract(key, '$[7]'),"
+            " json_group_array(seconds) FILTER (WHERE state = 'done')"
             " FROM pattern LEFT JOIN run ON run.pattern = pattern.id"
             f" WHERE {condition} GROUP BY pattern.id ORDER BY pattern.id"
         )
@@ -187,11 +196,11 @@ class RunStore:
 
     def _pattern_number(self, pattern: WritePattern, *, planned: bool = False) -> int:
         key = _key(pattern)
-        nodes = json.loads(key)[-1]
+        nodes = json.loads(key)[6]
         self._connection.execute(
             "INSERT OR IGNORE INTO pattern (key, label, nodes, cores_per_node, burst_bytes,"
             " stripe_bytes, stripe_count, node_list, planned) VALUES (?,?,?,?,?,?,?,?,?)",
-            (key, *pattern.key[:-1], nodes, planned),
+            (key, *pattern.key[:6], nodes, planned),
         )
         known = self._connection.execute("SELECT id FROM pattern WHERE key = ?", (key,))
         return int(known.fetchone()[0])
@@ -234,14 +243,14 @@ def _prepare(
     empty = not connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
     if empty and create_for is not None:
         _create(connection, create_for)
-    elif application != APPLICATION or version not in (UNSEALED, VERSION):
+    elif application != APPLICATION or version not in (UNSEALED, VERSION, VERSION_OF_ACCESSES):
         raise TraceError(
             f"this is not a store of runs of version {VERSION}; it is left as it is.\n"
             "Hint: give another --store.",
             source=path,
         )
     else:
-        _check(connection, path, sealed=version == VERSION)
+        _check(connection, path, sealed=version != UNSEALED)
         _check_system(connection, path, create_for)
 
 
@@ -263,7 +272,9 @@ def seal(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS seal (digest TEXT NOT NULL)")
     connection.execute("DELETE FROM seal")
     connection.execute("INSERT INTO seal VALUES (?)", (_digest(connection),))
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+    others = "SELECT EXISTS (SELECT 1 FROM pattern WHERE json_array_length(key) > 7)"
+    version = VERSION_OF_ACCESSES if connection.execute(others).fetchone()[0] else VERSION
+    connection.execute(f"PRAGMA user_version = {version}")
 
 
 def _digest(connection: sqlite3.Connection) -> str:
@@ -306,11 +317,11 @@ def _create(connection: sqlite3.Connection, system: tuple[str, str]) -> None:
 
 def _key(pattern: WritePattern) -> str:
     nodes = None if pattern.node_list is None else format_node_list(pattern.node_list)
-    return json.dumps([*pattern.key[:-1], nodes])
+    return json.dumps([*pattern.key[:6], nodes, *pattern.key[7:]])
 
 
 def _pattern_of_row(row: Sequence[object]) -> PlannedPattern:
-    number, label, nodes, cores, burst, stripe_bytes, stripes, node_list, times = row
+    number, label, nodes, cores, burst, stripe_bytes, stripes, node_list, access, times = row
     pattern = WritePattern(
         int(str(nodes)),
         int(str(cores)),
@@ -319,5 +330,6 @@ def _pattern_of_row(row: Sequence[object]) -> PlannedPattern:
         None if stripes is None else int(str(stripes)),
         None if node_list is None else parse_node_list(str(node_list)),
         str(label),
+        str(access or ACCESSES[0]),
     )
     return PlannedPattern(int(str(number)), pattern, tuple(json.loads(str(times))))

@@ -11,6 +11,7 @@ import click
 from ioprism.command import options, output
 from ioprism.command.options import PATH, Decorator, NumberRange, option
 from ioprism.errors import UsageError
+from ioprism.model.samples import ACCESSES
 from ioprism.reports import to_json
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.units import parse_bytes
@@ -57,6 +58,8 @@ def sample() -> None:
 @option("--max-burst", "largest_burst", type=SIZE, metavar="SIZE",
         help="Largest burst of a process.")  # fmt: skip
 @option("--max-bytes", "most_bytes", type=SIZE, metavar="SIZE", help="Most bytes of a run.")
+@option("--access", default=ACCESSES[0], type=click.Choice(ACCESSES),
+        help="Write or read, with a file per process or one shared file.")  # fmt: skip
 @option("--rounds", default=1, type=click.IntRange(1, 100),
         help="Times to go through the templates.")  # fmt: skip
 @option("--rate", type=SIZE, metavar="SIZE",

@@ -54,6 +54,7 @@ class PlanSettings:
     rounds: int = 1  # how often the templates are drawn
     placements: bool = True  # draw node lists; otherwise the scheduler decides
     seed: int = 1
+    access: str = "write"  # or another of ACCESSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,9 @@ def _patterns_of_scale(
                         continue
                     burst = min(burst, settings.largest_burst)
                 placement = _placement(nodes, system, chance) if settings.placements else None
-                pattern = WritePattern(nodes, cores, burst, None, stripes, placement)
+                pattern = WritePattern(
+                    nodes, cores, burst, None, stripes, placement, access=settings.access
+                )
                 if settings.most_bytes is None or pattern.total_bytes <= settings.most_bytes:
                     yield pattern
 

@@ -205,8 +205,9 @@ def estimate(
     stripe_count: int | None = None,
     node_list: Sequence[int] | None = None,
 ) -> Estimate:
-    """Predict the time of one write of `burst` bytes from every core."""
-    return estimate_write(_pattern(nodes, cores, burst, stripe_count, node_list), model=model)
+    """Predict the time of one write or read of `burst` bytes by every core, as the model's."""
+    pattern = _pattern(model, nodes, cores, burst, stripe_count, node_list)
+    return estimate_write(pattern, model=model)
 
 
 def compare(
@@ -219,6 +220,11 @@ def compare(
     node_list: Sequence[int] | None = None,
 ) -> tuple[PhaseEstimate, ...]:
     """Predict the write phases of a trace; `gap` seconds without writes end a phase."""
+    if model.facts.access != "write":
+        raise UsageError(
+            f"this model is of {model.facts.access}; phases of a trace are writes of separate "
+            "files.\nHint: give a model trained on such writes."
+        )
     if not trace.partitions:
         raise NotEnoughDetailError(
             needed="a per-call trace",
@@ -247,7 +253,7 @@ def tune(
     io_share: float | None = None,
 ) -> Tuning:
     """Rank configurations that write the same bytes, and advise how often to write them."""
-    pattern = _pattern(nodes, cores, burst, stripe_count, node_list)
+    pattern = _pattern(model, nodes, cores, burst, stripe_count, node_list)
     limits = limits or TuningLimits(cores=(1, cores), nodes=(nodes, nodes))
     now, choices = rank_alternatives(pattern, model=model, limits=limits)
     fastest = min([now.seconds, *(choice.estimate.seconds for choice in choices)])
@@ -334,10 +340,15 @@ def _system_of(runs: RunStore) -> System:
 
 
 def _pattern(
-    nodes: int, cores: int, burst: int, stripe_count: int | None, node_list: Sequence[int] | None
+    model: WriteTimeModel,
+    nodes: int,
+    cores: int,
+    burst: int,
+    stripe_count: int | None,
+    node_list: Sequence[int] | None,
 ) -> WritePattern:
-    placed = tuple(node_list) if node_list else None
-    return WritePattern(nodes, cores, burst, None, stripe_count, placed)
+    placed, access = tuple(node_list) if node_list else None, model.facts.access
+    return WritePattern(nodes, cores, burst, None, stripe_count, placed, access=access)
 
 
 def _check(pattern: WritePattern, system: System, path: Path) -> None:

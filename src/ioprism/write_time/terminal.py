@@ -14,7 +14,7 @@ from ioprism.units import format_bytes, format_count, format_counted, format_rat
 from ioprism.write_time.estimate import Estimate, PhaseEstimate
 from ioprism.write_time.evaluation import Evaluation, Underestimation
 from ioprism.write_time.fitting import BLEND, BOOSTING, KINDS, STAGES, LinearFit
-from ioprism.write_time.loads import LOADS, SYMBOLS
+from ioprism.write_time.loads import SYMBOLS, loads_of
 from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel
 from ioprism.write_time.sampling import SamplingProgress
 from ioprism.write_time.stage_model import StageFit
@@ -95,8 +95,8 @@ def learned_rows(model: WriteTimeModel) -> list[tuple[str, ...]]:
     """Return what a model learned: stages and how fast they are, or features and coefficients."""
     fit = model.fit
     if isinstance(fit, StageFit):
-        loads = LOADS[model.system.filesystem]
-        tied = {kept: (loads[left_out].stage,) for left_out, kept in fit.tied}
+        loads = loads_of(model.system, model.facts.access)
+        tied = {kept: loads[left_out].stage for left_out, kept in fit.tied}
         return [
             (
                 f"{load.stage} or {tied[n]}" if n in tied else load.stage,
@@ -122,7 +122,8 @@ def learned_rows(model: WriteTimeModel) -> list[tuple[str, ...]]:
 
 def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print the shares of good predictions for every set, and a plot of errors by time."""
-    heading(console, f"Predicted against measured: {evaluation.model.system.title}")
+    title, access = evaluation.model.system.title, evaluation.model.facts.access
+    heading(console, f"Predicted against measured: {title}, {access}")
     if evaluation.model.facts.validation == LEAKING:
         facts(console, [("caution", LEAK_NOTE)])
     level = f"in {evaluation.model.calibration.level:.0%} interval"
@@ -404,7 +405,8 @@ def configuration_text(pattern: WritePattern) -> str:
     stripes = f", stripe count {pattern.stripe_count}" if pattern.stripe_count else ""
     nodes = "1 node" if pattern.nodes == 1 else f"{pattern.nodes} nodes"
     cores = "1 core" if pattern.cores_per_node == 1 else f"{pattern.cores_per_node} cores"
-    return f"{nodes} x {cores} x {format_bytes(pattern.burst_bytes)}{stripes}"
+    access = "" if pattern.access == "write" else f", {pattern.access}"
+    return f"{nodes} x {cores} x {format_bytes(pattern.burst_bytes)}{stripes}{access}"
 
 
 def _interval(estimate: Estimate) -> str:

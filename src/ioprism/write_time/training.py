@@ -42,7 +42,7 @@ from ioprism.write_time.fitting import (
     fit_trees,
     refit,
 )
-from ioprism.write_time.loads import LOADS, NOT_SHARED, parameters, whole_machine
+from ioprism.write_time.loads import NOT_SHARED, loads_of, parameters, whole_machine
 from ioprism.write_time.model import Score, WriteTimeModel, shares_within
 from ioprism.write_time.stage_model import TOGETHER, UNDECIDED, Shape, StageFit, fit_stages
 from ioprism.write_time.system import FloatArray, System
@@ -71,7 +71,7 @@ NO_BOOSTING = (
 )
 
 
-def without_misleading(data: TrainingData, system: System) -> TrainingData:
+def without_misleading(data: TrainingData, system: System, access: str) -> TrainingData:
     """Leave out the short samples where stages that know them explain the others worse.
 
     A cache may take in a short write: it then says nothing about the stages behind the cache.
@@ -82,25 +82,25 @@ def without_misleading(data: TrainingData, system: System) -> TrainingData:
     if len(data.seconds) < MIN_SAMPLES_FOR_SHAPE:
         return alone
     with_short, without = (
-        float(np.mean(_errors(_fit_shape(samples, choose_shape(samples, system)), data)))
+        float(np.mean(_errors(_fit_shape(samples, choose_shape(samples, system, access)), data)))
         for samples in (data, alone)
     )
     return data if with_short <= (1.0 + ERROR_TIE) * without else alone
 
 
-def choose_shape(data: TrainingData, system: System) -> Shape:
+def choose_shape(data: TrainingData, system: System, access: str = "write") -> Shape:
     """Choose how far stages overlap and slow down when shared, and when files are created.
 
     All shapes have as many unknowns, so the one that makes the samples likeliest is taken.
     """
-    loads = LOADS[system.filesystem]
+    loads = loads_of(system, access)
     usual = Shape(
         DEFAULT_EXPONENT,
         STAGE_PENALTY,
         tuple(n for n, load in enumerate(loads) if load.stage == "metadata"),
         OVERLAPS[0],
         tuple(n for n, load in enumerate(loads) if load.stage not in NOT_SHARED),
-        tuple(float(load) for load in whole_machine(system)),
+        tuple(float(load) for load in whole_machine(system, access)),
     )
     if len(data.seconds) < MIN_SAMPLES_FOR_SHAPE:
         return usual
@@ -205,8 +205,9 @@ def train_model(
     """
     settings = settings or TrainingSettings()
     prepared = prepare(samples, system, settings)
-    prepared = replace(prepared, data=without_misleading(prepared.data, system))
-    stages = _fit_stage_model(prepared.data, system)
+    access = prepared.facts.access
+    prepared = replace(prepared, data=without_misleading(prepared.data, system, access))
+    stages = _fit_stage_model(prepared.data, system, access)
     fits = _fits(prepared, stages, settings)
     checks = checks_of(fits, prepared.data, seed=settings.seed) if _is_auto(settings) else {}
     scores = {name: _score(fit, prepared.validation, checks) for name, fit in fits.items()}
@@ -223,7 +224,7 @@ def train_model(
         facts=replace(
             prepared.facts,
             short_used=len(prepared.data.short.seconds) if prepared.data.short else 0,
-            notes=_notes(settings),
+            notes=_notes(settings, samples, access),
         ),
         ranges=_ranges(prepared.patterns, system),
         together=_collinear(fit, prepared),
@@ -234,9 +235,10 @@ def _is_auto(settings: TrainingSettings) -> bool:
     return settings.kind == AUTO and settings.validation != LEAKING
 
 
-def _fit_stage_model(data: TrainingData, system: System) -> StageFit:
+def _fit_stage_model(data: TrainingData, system: System, access: str) -> StageFit:
     seen = data.part(~data.held_out).with_short()
-    return fit_stages(seen.loads, seen.seconds, choose_shape(data, system), with_bounds=True)
+    shape = choose_shape(data, system, access)
+    return fit_stages(seen.loads, seen.seconds, shape, with_bounds=True)
 
 
 def _fits(
@@ -265,8 +267,11 @@ def _choose_kind_name(
     return min((STAGES, "relative-lasso", "lasso"), key=lambda name: scores[name].mean_error)
 
 
-def _notes(settings: TrainingSettings) -> tuple[str, ...]:
-    return (NO_BOOSTING,) if settings.kind == AUTO and not can_boost() else ()
+def _notes(settings: TrainingSettings, samples: Sequence[Sample], access: str) -> tuple[str, ...]:
+    others = sorted({s.pattern.access for s in samples} - {access})
+    left = f"the model is of {access}; the store also has {', '.join(others)} (--access)"
+    boosting = [NO_BOOSTING] if settings.kind == AUTO and not can_boost() else []
+    return (*boosting, *([left] if others and settings.access is None else []))
 
 
 def _score(fit: Predictor, validation: TrainingData, checks: Mapping[str, Checks]) -> Score:

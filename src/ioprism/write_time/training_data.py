@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import AnalysisError
-from ioprism.model.samples import Sample, WritePattern
+from ioprism.model.samples import ACCESSES, Sample, WritePattern
 from ioprism.write_time.features import (
     Columns,
     Feature,
@@ -94,6 +94,7 @@ class TrainingFacts:
     unknown_placement: int  # samples without a node list
     short_used: int = 0  # of those too short: converged ones that the stage model learned from
     notes: tuple[str, ...] = ()  # what a person should know about the choice
+    access: str = "write"
 
 
 NO_DATA = TrainingData(
@@ -112,6 +113,7 @@ class TrainingSettings:
     level: float = 0.9  # of intervals
     seed: int = 1
     one_scale: bool = False  # allow samples of a single node count
+    access: str | None = None  # None: writes of a file per process, or what else there is
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,12 @@ def fingerprint(pattern: WritePattern) -> str:
     return hashlib.sha256(repr(pattern.key).encode()).hexdigest()[:16]
 
 
+def usual_access(samples: Sequence[Sample]) -> str:
+    """Return the first kind of access that was sampled, in the order of ACCESSES."""
+    sampled = {s.pattern.access for s in samples}
+    return next((access for access in ACCESSES if access in sampled), ACCESSES[0])
+
+
 def prepare(
     samples: Sequence[Sample], system: System, settings: TrainingSettings
 ) -> PreparedSamples:
@@ -159,10 +167,12 @@ def prepare(
     Raises:
         AnalysisError: too few samples, a single scale, or nothing that varies.
     """
+    access = settings.access or usual_access(samples)
+    samples = [s for s in samples if s.pattern.access == access]
     samples_by_use = sort_samples(samples, system)
     inside = [s for s in samples_by_use.converged if s.pattern.nodes <= settings.max_nodes]
     _check(inside, samples_by_use, settings)
-    offered = features(system, variant=settings.variant)
+    offered = features(system, variant=settings.variant, access=access)
     table = feature_table([s.pattern for s in inside], system=system, chosen=offered)
     columns = informative_columns(table, offered)
     if not columns.kept:
@@ -279,4 +289,5 @@ def _facts(
         constant_features=columns.constant,
         copied_features=columns.copies,
         unknown_placement=sum(s.pattern.node_list is None for s in inside),
+        access=inside[0].pattern.access,
     )

@@ -1,13 +1,14 @@
-"""Read what monitoring tools archive: the Lustre Monitoring Tool (SQLite) and TOKIO (HDF5).
+"""Read what monitoring tools archive: Lustre Monitoring Tool (SQLite), TOKIO (HDF5), mmperfmon.
 
-In a TOKIO time series each column is a server or target and each row holds the bytes of one
-interval; their sum is a counter that starts from 0 with the file. Negative zero marks an interval
-that was not measured.
+In a TOKIO time series and in the answer to `mmperfmon query` each column is a server or target
+and each row holds the bytes of one interval; their sum is a counter that starts from 0 with the
+file. Negative zero marks an interval that was not measured in TOKIO, `null` in mmperfmon.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -23,8 +24,23 @@ from ioprism.errors import BrokenTraceError, ReaderUnavailableError
 from ioprism.formats.budget import Budget
 from ioprism.formats.foreign_database import Tables, opened_tables
 from ioprism.formats.local_time import epoch_us
-from ioprism.model.counters import COUNTERS, SECOND, TARGET, ReadingOptions, Tally
-from ioprism.servers.formats.records import DAMAGED, ROWS_PER_TABLE, CounterRows, check_rows
+from ioprism.model.counters import (
+    COUNTERS,
+    FILE_SYSTEM,
+    NODE_TOTAL,
+    SECOND,
+    TARGET,
+    ReadingOptions,
+    Tally,
+)
+from ioprism.servers.formats.records import (
+    DAMAGED,
+    ROWS_PER_TABLE,
+    CounterRows,
+    MarkedReader,
+    check_rows,
+    text_lines,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,6 +59,18 @@ DATA_SETS = {
     "readbytes": "br", "writebytes": "bw", "readrates": "br", "writerates": "bw",
     "reads": "rdc", "writes": "wc", "opens": "oc", "closes": "cc",
 }  # fmt: skip
+LEGEND = re.compile(r"\s*(\d{1,6}):\s+([^|\s]+)\|(.+)\|(gpfs_\w+)\s*")
+PERFMON_ROW = re.compile(r"\s*\d+\s+(\d{4}-\d\d-\d\d)-(\d\d:\d\d:\d\d)\s+(.*)")
+# Metric -> counter; the API's bytes would count those of the file system twice.
+PERFMON_COUNTERS = {
+    "bytes_read": "br", "bytes_written": "bw", "read_ops": "rdc", "write_ops": "wc",
+    "open_calls": "oc", "close_calls": "cc",
+}  # fmt: skip
+PERFMON_METRIC = re.compile(
+    r"gpfs_(?:(?:fs|ns|nsdds)_(bytes_read|bytes_written|read_ops|write_ops)"
+    r"|fis_(open_calls|close_calls))"
+)
+BYTES_OF_CELL = 16  # of memory for one value of a table
 TARGET_GROUPS = ("datatargets", "mdtargets")
 SERVER_GROUPS = ("dataservers", "mdservers")
 
@@ -250,7 +278,13 @@ def _column_tables(
 
 
 def _counter_table(
-    server: str, amounts: dict[str, NDArray[np.float64]], starts: NDArray[np.int64], step: int
+    server: str,
+    amounts: dict[str, NDArray[np.float64]],
+    starts: NDArray[np.int64],
+    step: int,
+    *,
+    part: str = "",
+    source: str = TARGET,
 ) -> pl.DataFrame:
     """Add intervals up; a sample is taken at the end of each interval that was measured."""
     missing = np.zeros(len(starts), dtype=bool)
@@ -267,8 +301,8 @@ def _counter_table(
     }
     table = pl.DataFrame({"time_us": ends * SECOND, **counted}).with_columns(
         server=pl.lit(server),
-        part=pl.lit(""),
-        source=pl.lit(TARGET),
+        part=pl.lit(part),
+        source=pl.lit(source),
         since_us=pl.lit(int(starts[0]) * SECOND, dtype=pl.Int64),
     )
     return COUNTERS.conform(table)
@@ -284,3 +318,80 @@ def _unreadable(source: Path, why: str) -> BrokenTraceError:
         "Hint: version 1 of the format is read; older .h5lmt files are not.",
         source=source,
     )
+
+
+class MmperfmonReader(MarkedReader):
+    """Reads the table that `mmperfmon query` prints, with its legend."""
+
+    name = "mmperfmon"
+    title = "GPFS performance collector: mmperfmon query"
+    marker = re.compile(rb"^Legend:[ \t]*\r?\n[ \t]*1:[ \t]+[^|\s]+\|", re.MULTILINE)
+
+    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:
+        """Yield tables of samples; a text may hold the answers to several queries."""
+        zone, budget = ZoneInfo(options.timezone), Budget(source)
+        legend: dict[int, tuple[tuple[str, str, str], str]] = {}
+        rows: list[tuple[int, list[str]]] = []
+        for line in text_lines(source, tally):
+            entry, row = LEGEND.fullmatch(line), PERFMON_ROW.fullmatch(line)
+            if line.startswith("Legend:"):
+                yield from _perfmon_tables(legend, rows, tally)
+                legend, rows = {}, []
+            elif entry is not None:
+                metric = PERFMON_METRIC.fullmatch(entry[4])
+                if metric is not None:
+                    counter = PERFMON_COUNTERS[metric[1] or metric[2]]
+                    legend[int(entry[1])] = (_perfmon_series(entry[2], entry[3]), counter)
+            elif row is not None:
+                moment = epoch_us(f"{row[1]}T{row[2]}", zone)
+                words = _perfmon_values(row[3])
+                budget.take(BYTES_OF_CELL * len(words), "the table")
+                if moment is None:
+                    tally.leave_out(DAMAGED)
+                else:
+                    rows.append((moment // SECOND, words))
+        yield from _perfmon_tables(legend, rows, tally)
+
+
+def _perfmon_series(host: str, place: str) -> tuple[str, str, str]:
+    """Return server, part and kind of a column: a file system of a node, a node, or a disk."""
+    sensor, *names = place.split("|")
+    if sensor == "GPFSNSDDisk" and names:
+        return names[-1], "", TARGET
+    if len(names) >= 2:
+        return host, "/".join(names[:2]), FILE_SYSTEM
+    return host, "", NODE_TOTAL
+
+
+def _perfmon_values(text: str) -> list[str]:
+    """Split a row; `31371.0 MB` is one value, but no counter has a unit."""
+    return re.sub(r"(?<=\d) (?=[kKMGT]?B\b)", "", text).split()
+
+
+def _perfmon_tables(
+    legend: Mapping[int, tuple[tuple[str, str, str], str]],
+    rows: list[tuple[int, list[str]]],
+    tally: Tally,
+) -> Iterator[pl.DataFrame]:
+    whole = [row for row in rows if len(row[1]) >= max(legend, default=0)]
+    tally.leave_out(DAMAGED, count=len(rows) - len(whole))
+    ordered = dict(sorted(whole))  # of a row that comes twice the last is kept
+    starts = np.array(list(ordered), dtype=np.int64)
+    if not legend or len(starts) < 2:
+        tally.leave_out("table of a single row", count=len(starts))
+        return
+    step = int(np.median(np.diff(starts)))
+    series: dict[tuple[str, str, str], dict[str, NDArray[np.float64]]] = {}
+    for number, (place, counter) in legend.items():
+        values = [_measured(words[number - 1]) for words in ordered.values()]
+        series.setdefault(place, {})[counter] = np.array(values)
+    for (server, part, kind), amounts in series.items():
+        table = _counter_table(server, amounts, starts, step, part=part, source=kind)
+        yield check_rows(table, tally)
+
+
+def _measured(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # null, or a value with a unit
+        return math.nan

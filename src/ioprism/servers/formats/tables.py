@@ -1,8 +1,9 @@
-"""Read CSV tables of counters (`server,t,br,bw,…`) and of jobs (`job_id,start,end,servers`)."""
+"""Read CSV tables of counters (ours, LDMS, collectd) and of jobs (`job_id,start,end,servers`)."""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -11,12 +12,13 @@ import polars as pl
 
 from ioprism.formats.budget import Budget
 from ioprism.formats.local_time import epoch_us, zone_of
-from ioprism.model.counters import SECOND, TABLE, VALUES, ReadingOptions, Tally
+from ioprism.model.counters import SECOND, TABLE, TARGET, VALUES, ReadingOptions, Tally
 from ioprism.servers.formats.records import (
     DAMAGED,
     DAMAGED_NODES,
     HostlistError,
     JobRows,
+    MarkedReader,
     beginning,
     blocks,
     check_rows,
@@ -26,6 +28,15 @@ from ioprism.servers.formats.records import (
 
 COUNTER_COLUMNS = ("server", "t")
 JOB_COLUMNS = {"job_id", "start", "end"}
+LDMS_COUNTER = re.compile(
+    r"(?:client\.lstats\.)?(read_bytes|write_bytes|open|close)(?:[._]sum)?(?:#(?:llite\.)?(.+))?"
+)
+LDMS_COUNTERS = {"read_bytes": "br", "write_bytes": "bw", "open": "oc", "close": "cc"}
+COLLECTD_NAME = re.compile(r"(disk_octets|disk_ops|(?:read|write)_(?:bytes|samples))-[-\d]+$")
+COLLECTD_VALUES = {
+    "disk_octets": ("br", "bw"), "disk_ops": ("rdc", "wc"), "read_bytes": ("br",),
+    "write_bytes": ("bw",), "read_samples": ("rdc",), "write_samples": ("wc",),
+}  # fmt: skip
 JOB_FACTS = ("user", "account", "partition", "name", "state")
 
 
@@ -77,7 +88,7 @@ def _text_columns(text: bytes, names: list[str]) -> pl.DataFrame:
     )
 
 
-def _samples(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+def _samples(table: pl.DataFrame, tally: Tally, *, source: str = TABLE) -> pl.DataFrame:
     given = [name for name in VALUES if name in table.columns]
     empty = {name: pl.col(name).is_null() for name in given}
     read = table.with_columns(
@@ -93,7 +104,7 @@ def _samples(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
     sound = marked.filter(~bad)
     tally.leave_out(DAMAGED, count=marked.height - sound.height)
     part = pl.col("part").fill_null("") if "part" in table.columns else pl.lit("")
-    return sound.with_columns(source=pl.lit(TABLE), part=part)
+    return sound.with_columns(source=pl.lit(source), part=part)
 
 
 def _time_us() -> pl.Expr:
@@ -109,6 +120,91 @@ def _time_us() -> pl.Expr:
         .when(decimal.abs() < 10**12)
         .then(rounded)
     )
+
+
+class LdmsReader(MarkedReader):
+    """Reads what LDMS stores as CSV: Lustre clients, targets, and jobs on targets."""
+
+    name = "ldms"
+    title = "LDMS: store_csv of its Lustre samplers"
+    marker = re.compile(rb"^#?Time,Time_usec,ProducerName,")
+
+    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
+        """Yield tables of samples; columns of a mount or target become its series."""
+        names: list[str] = []
+        for block in blocks(source, tally):
+            text = block
+            if not names:
+                first, _, text = block.partition(b"\n")
+                names = [name.lstrip("#") for name in _counter_heading(first)]
+                counted = _ldms_counters(names)
+                if not counted:
+                    tally.note("no column counts bytes or files of Lustre")
+                    return
+            table = _text_columns(text, names)
+            table = table.filter(~pl.col("Time").str.starts_with("#").fill_null(value=False))
+            for suffix, columns in counted.items():
+                rows = table.select(
+                    *_ldms_names(names, suffix),
+                    **{name: pl.col(column) for name, column in columns.items()},
+                )
+                yield check_rows(_samples(rows, tally, source=TARGET), tally)
+
+
+def _ldms_counters(names: list[str]) -> dict[str, dict[str, str]]:
+    """Return the column of each counter, by the mount or target that it is of."""
+    counted: dict[str, dict[str, str]] = {}
+    for name in names:
+        match = LDMS_COUNTER.fullmatch(name)
+        if match is not None:
+            counted.setdefault(match[2] or "", {})[LDMS_COUNTERS[match[1]]] = name
+    return counted
+
+
+def _ldms_names(names: list[str], suffix: str) -> list[pl.Expr]:
+    """Return time, server, part and job of a row."""
+    target = next((name for name in ("ost", "mdt") if name in names), None)
+    mount = next((name for name in ("fs_name", "llite") if name in names), None)
+    part = pl.lit(suffix) if suffix or mount is None else pl.col(mount)
+    # Only on a target does `job_id` say whose bytes were counted.
+    job = pl.col("job_id") if target and "snapshot_time" in names else pl.lit(None, pl.String)
+    return [
+        pl.col("Time").alias("t"),
+        pl.col(target or "ProducerName").alias("server"),
+        (pl.lit("") if target else part).alias("part"),
+        job.alias("job"),
+    ]
+
+
+class CollectdReader(MarkedReader):
+    """Reads one value list of collectd: what it is stands in the names of file and folders."""
+
+    name = "collectd"
+    title = "collectd: csv plugin, Lustre and disks (<host>/<plugin>/<type>-<date>)"
+    marker = re.compile(rb"^epoch,(?:value|read,write)\r?\n")
+
+    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
+        """Yield tables of samples; rates, which have decimals, are added up to counters."""
+        heading = beginning(source, size=64).partition(b"\n")[0]
+        named = [COLLECTD_VALUES.get(name) for name in COLLECTD_NAME.findall(source.name)[:1]]
+        counters = named[0] if named else None
+        if counters is None:
+            tally.note("it counts neither bytes nor requests: skipped")
+            return
+        names = ["t", *counters[: heading.count(b",")]]
+        plugin, host = source.parent.name, source.parent.parent.name
+        tables = [_text_columns(block, names) for block in blocks(source, tally)]
+        rows = pl.concat(tables).filter(pl.col("t") != "epoch")
+        if rows.select(pl.col(names[1:]).str.contains(r"[.n]").any()).row(0).count(True):
+            step = pl.col("t").cast(pl.Float64, strict=False).diff().fill_null(0)
+            rows = rows.with_columns(
+                (pl.col(name).cast(pl.Float64, strict=False).fill_nan(0).fill_null(0) * step)
+                .cum_sum().round().cast(pl.Int64).cast(pl.String)
+                for name in names[1:]
+            )  # fmt: skip
+        part = f"{plugin} {source.name[:-11]}"  # without the date: each counter is a series
+        series = rows.with_columns(server=pl.lit(host), part=pl.lit(part))
+        yield check_rows(_samples(series, tally), tally)
 
 
 class JobTableReader:

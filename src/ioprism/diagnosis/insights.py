@@ -69,7 +69,7 @@ def judge_group(
 
     trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
     held = in_memory(trace, progress=progress)
-    engine = SharedViews(LocalEngine(progress), held, first_views(held))
+    engine = SharedViews(LocalEngine(progress), held, first_views(held, thresholds))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
     insights = judge_job(evidence, held, engine, options=DiagnosisOptions(site=site))
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import polars as pl
 
@@ -59,6 +60,29 @@ class Document:
     def serious(self) -> tuple[Finding, ...]:
         """The findings that cost time."""
         return tuple(f for f in self.findings if f.severity in SERIOUS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism report --json` holds: what every analysis says, under its name."""
+        judged = self.verdict.to_dict()
+        shown = self.timeline
+        return {
+            "verdict": {**judged["verdict"], "io_share": self.characteristics.io_share},
+            **self.characteristics.to_dict(),
+            "diagnosis": judged,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "not_checked": [asdict(missing) for missing in self.not_checked],
+            "phases": None if self.phases is None else self.phases.to_dict(),
+            "bottlenecks": None if self.bottlenecks is None else self.bottlenecks.to_dict(),
+            "period": None if self.periodicity is None else self.periodicity.to_dict(),
+            "timeline": {
+                "start": shown.start,
+                "end": shown.end,
+                "calls": shown.calls,
+                "marks": shown.marks.height,
+                "whole": shown.whole,
+                "source": shown.source,
+            },
+        }
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -271,7 +271,7 @@ class Trace:
             UsageError: the trace has no such table.
             MissingPackageError: pandas is not installed.
         """
-        from ioprism.model.pandas_form import to_pandas
+        from ioprism.model.result import to_pandas
 
         known = ("events", "files", "processes", *self.counters)
         if table not in known:

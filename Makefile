@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint frontend bench docs notebooks dist fuzz mutants lowest newest clean
+.PHONY: help demo test coverage lint frontend bench docs notebooks dist fuzz mutants lowest newest clean
 
 help:
 	@echo "make demo   diagnose a sample trace and say where the results are"
 	@echo "make test   run the tests"
+	@echo "make coverage  run the tests and write htmlcov/: which lines and branches no test reaches"
 	@echo "make lint   format, style, types, one-way imports"
 	@echo "make frontend  check, test and bundle the pages' sources of frontend/ (needs node and npm)"
 	@echo "make bench  measure every claim of benchmarks/README.md"
@@ -44,6 +45,10 @@ demo: $(INSTALLED)
 test: $(READY)
 	@command -v chromium >/dev/null || $(call bring,chromium)  # pages are tested in a real browser
 	$(BIN)/python -m pytest -n 3 --dist worksteal -rs
+
+# Commands that run as processes of their own are not counted: they end without clean-up.
+coverage: $(READY)
+	$(BIN)/python -m pytest -n 3 --dist worksteal -q --cov --cov-report=html --cov-report=term:skip-covered
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

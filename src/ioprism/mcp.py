@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ioprism import api
+from ioprism.diagnosis.insights import insights_body
 from ioprism.engine.local import LocalEngine
 from ioprism.errors import IoprismError, MissingPackageError, UsageError
 from ioprism.formats.tables.mapping import described_table, is_mapping
 from ioprism.model.trace import Trace
 from ioprism.reports import to_json
-from ioprism.reports.to_json import insights as insights_json
 from ioprism.text import printable
 from ioprism.version import __version__
 
@@ -166,7 +166,7 @@ class Answers:
     def insights(self, paths: list[str], offset: int = 0, limit: int = PAGE) -> str:
         """What is wrong with a job's I/O, on which evidence, and what to do about it."""
         trace = self._read(paths)
-        return _page(trace, insights_json.body(api.insights(trace), trace.job), offset, limit)
+        return _page(trace, insights_body(api.insights(trace), trace.job), offset, limit)
 
     def bottlenecks(
         self,

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import polars as pl
 
 from ioprism.bottleneck_search.result import Bottlenecks
 from ioprism.bottleneck_search.steps import analyse as find_bottlenecks
+from ioprism.bottleneck_search.steps import make_settings
 from ioprism.characteristics.breakdown import by_file, by_host, by_rank, by_target
 from ioprism.characteristics.totals import Characteristics, characterise
-from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
+from ioprism.diagnosis.evidence import evidence_of_trace
 from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.diagnosis.ranking import COSTLY, rank_all, rank_findings
-from ioprism.diagnosis.sampling import FIRST_LOOK
-from ioprism.diagnosis.steps import DiagnosisOptions, judge_job
-from ioprism.engine.base import Engine
+from ioprism.diagnosis.steps import DiagnosisOptions, first_views, judge_job
+from ioprism.engine.base import Engine, View
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.prepared import SharedViews, in_memory
 from ioprism.errors import AnalysisError
-from ioprism.model.trace import Trace
+from ioprism.model.trace import MemoryPartition, Trace
 from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Verdict
 from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.results import Periodicity
@@ -30,9 +30,9 @@ from ioprism.periodicity.sampling import sample
 from ioprism.phase_detection.find import Phases, phases
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
-from ioprism.views.picture.timeline import MOST_MARKS, Span, Timeline, timeline
+from ioprism.views.picture.timeline import MOST_MARKS, Span, Timeline, timeline, timeline_view
 from ioprism.views.time.bandwidth import bandwidth
-from ioprism.views.time.bandwidth_changes import Extent
+from ioprism.views.time.bandwidth_changes import Extent, bandwidth_view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,22 +61,33 @@ class Document:
         """The findings that cost time."""
         return tuple(f for f in self.findings if f.severity in SERIOUS)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism report --json` holds: what every analysis says, under its name."""
+        judged = self.verdict.to_dict()
+        shown = self.timeline
+        return {
+            "verdict": {**judged["verdict"], "io_share": self.characteristics.io_share},
+            **self.characteristics.to_dict(),
+            "diagnosis": judged,
+            "findings": [finding.to_dict() for finding in self.findings],
+            "not_checked": [asdict(missing) for missing in self.not_checked],
+            "phases": None if self.phases is None else self.phases.to_dict(),
+            "bottlenecks": None if self.bottlenecks is None else self.bottlenecks.to_dict(),
+            "period": None if self.periodicity is None else self.periodicity.to_dict(),
+            "timeline": {
+                "start": shown.start,
+                "end": shown.end,
+                "calls": shown.calls,
+                "marks": shown.marks.height,
+                "whole": shown.whole,
+                "source": shown.source,
+            },
+        }
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is missing from the trace or from the answer."""
         return (*self.trace.completeness.warnings, *self.notes)
-
-
-Result = TypeVar("Result")
-
-# Asked for by several of the analyses, with nothing known before.
-SEVERAL_TIMES = (
-    *FIRST_LOOK,
-    Extent(),
-    Span(),
-    Totals(("file", "layer", "operation")),
-    Totals(("rank", "layer", "operation")),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +107,18 @@ def document_of(
     """Run every analysis that the trace has enough detail for."""
     chosen = settings or ReportSettings()
     held = in_memory(trace)
-    engine = SharedViews(engine or LocalEngine(), held, SEVERAL_TIMES if held.partitions else ())
+    engine = plan_views(held, engine or LocalEngine(), chosen)
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
     insights = judge_job(evidence, held, engine, options=chosen.diagnosis)
     periodicity = _periodicity(held, engine)
-    bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
+    bottlenecks: Bottlenecks | None = None
+    if held.partitions:
+        with _noted(notes):
+            bottlenecks = find_bottlenecks(held, engine, top=chosen.top, views=chosen.views)
+    phases_of_job: Phases | None = None
+    with _noted([]):
+        phases_of_job = phases(held, engine) if evidence.phases is None else Phases(evidence.phases)
     findings = rank_all(
         insights.findings,
         bottlenecks,
@@ -114,7 +131,7 @@ def document_of(
         findings=rank_findings(findings, insights.verdict, chosen.thresholds),
         not_checked=insights.not_checked,
         slowest=insights.slowest,
-        phases=_attempt(lambda: _phases(held, engine, evidence), []),
+        phases=phases_of_job,
         bottlenecks=bottlenecks,
         periodicity=periodicity,
         timeline=timeline(held, engine, most=chosen.most_marks),
@@ -128,21 +145,51 @@ def document_of(
     )
 
 
+def plan_views(trace: Trace, engine: Engine, chosen: ReportSettings) -> SharedViews:
+    """Plan two passes: views with nothing known before, and those that need to know when I/O is.
+
+    Phases belong to the second pass, and start it. Bottlenecks of a trace that is not in memory
+    may not fit either: they have a pass of their own, which may fail alone.
+    """
+    if not trace.partitions:
+        return SharedViews(engine, trace)
+    first: list[View] = [
+        *first_views(trace, chosen.thresholds),
+        Span(),
+        Totals(("file", "layer", "operation")),
+        Totals(("rank", "layer", "operation")),
+    ]
+    if isinstance(trace.partitions[0], MemoryPartition):
+        first.append(make_settings().main_view)
+    planned = SharedViews(engine, trace, tuple(first))
+    (span,) = planned.run(trace, Span())
+    if span["calls"].item():
+        planned.plan(timeline_view(span, most=chosen.most_marks))
+    views = [bandwidth_view(trace, planned, direction=d) for d in _directions(trace, planned)]
+    planned.plan(*(view for view in views if view is not None))
+    return planned
+
+
+def _directions(trace: Trace, engine: Engine) -> tuple[str, ...]:
+    """Both directions together, then each that differs from that."""
+    if not trace.partitions:
+        return ("both", "write", "read")
+    (extent,) = engine.run(trace, Extent())
+    traced = extent["operation"].unique().to_list()
+    return ("both", *(d for d in ("write", "read") if traced != [d]))
+
+
 def _periodicity(trace: Trace, engine: Engine) -> Periodicity | None:
     """The periodicity of all I/O, or of one direction where only that has one."""
     first: Periodicity | None = None
-    for direction in ("both", "write", "read"):
-        answer = _attempt(partial(_periodicity_of, trace, engine, direction), [])
-        if answer is not None and answer.period is not None:
-            return answer
-        first = first or answer
+    for direction in _directions(trace, engine):
+        with _noted([]):
+            signal = sample(bandwidth(trace, engine, direction=direction))
+            answer = signal_periodicity(signal, direction=direction)
+            if answer.period is not None:
+                return answer
+            first = first or answer
     return first
-
-
-def _periodicity_of(trace: Trace, engine: Engine, direction: str) -> Periodicity:
-    return signal_periodicity(
-        sample(bandwidth(trace, engine, direction=direction)), direction=direction
-    )
 
 
 def _negligible(trace: Trace, limits: Thresholds) -> float:
@@ -150,20 +197,10 @@ def _negligible(trace: Trace, limits: Thresholds) -> float:
     return max(share, limits.negligible_seconds)
 
 
-def _bottlenecks(trace: Trace, engine: Engine, chosen: ReportSettings) -> Bottlenecks | None:
-    if not trace.partitions:
-        return None
-    return find_bottlenecks(trace, engine, top=chosen.top, views=chosen.views)
-
-
-def _phases(trace: Trace, engine: Engine, evidence: Evidence) -> Phases:
-    return phases(trace, engine) if evidence.phases is None else Phases(evidence.phases)
-
-
-def _attempt(question: Callable[[], Result], notes: list[str]) -> Result | None:
-    """Ask; a question that the trace cannot answer leaves a note instead."""
+@contextmanager
+def _noted(notes: list[str]) -> Iterator[None]:
+    """Let a question that the trace cannot answer leave a note instead."""
     try:
-        return question()
+        yield
     except AnalysisError as error:
         notes.append(str(error).partition("\n")[0])
-        return None

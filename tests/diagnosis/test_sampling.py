@@ -142,4 +142,15 @@ def test_calls_of_a_single_phase_are_not_counted_before_it_is_sliced() -> None:
     sample = sampling.sampled_calls(trace_of(calls(rows)), engine, most=100)
 
     assert 0 < sample.events.height <= 100
-    assert engine.passes == [2, 1, 1]  # when there is I/O, calls by slice, some of them
+    assert engine.passes == [3, 1, 1]  # when there is I/O, calls by slice, some of them
+
+
+def test_few_calls_are_taken_with_the_first_pass() -> None:
+    rows = [{"start": n / 10, "seconds": 0.1, "bytes": 4096} for n in range(1000)]
+    engine = Counted()
+
+    sample = sampling.sampled_calls(trace_of(calls(rows)), engine, most=1000)
+
+    assert sample.share == 1
+    assert sample.events.height == 1000
+    assert len(engine.passes) == 1

@@ -23,18 +23,14 @@ from ioprism import (
     CallGroup,
     Contrast,
     DaskEngine,
-    LocalEngine,
     PluginError,
-    Thresholds,
     Trace,
-    View,
     diagnose,
     read,
     servers,
 )
 from ioprism.cli import main
 from ioprism.diagnosis import steps as verdict
-from ioprism.diagnosis.insights import judge_group
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario
 from tests.call_tables import trace_of
@@ -179,26 +175,6 @@ def _in_parts(whole: Trace) -> Trace:
     return replace(whole, partitions=parts.partitions)
 
 
-def test_calls_are_looked_at_once_before_those_of_phases_are_collected(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[list[str]] = []
-    run = LocalEngine.run
-
-    def counted(engine: LocalEngine, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
-        asked.append([type(view).__name__ for view in views])
-        return run(engine, trace, *views)
-
-    monkeypatch.setattr(LocalEngine, "run", counted)
-    verdict.diagnose(read(log))
-    assert sum("BusyIntervals" in views for views in asked) == 1
-    assert sum("CallsInWindows" in views for views in asked) == 1
-
-    asked.clear()
-    judge_group((log,), thresholds=Thresholds())
-    assert sum("BusyIntervals" in views for views in asked) == 1
-
-
 @pytest.mark.corpus
 def test_the_command_and_the_library_agree_on_logs_of_counters_alone(shared_data: Path) -> None:
     logs = [
@@ -208,8 +184,8 @@ def test_the_command_and_the_library_agree_on_logs_of_counters_alone(shared_data
 
     assert len(logs) > 60
     for log in logs:
-        whole = diagnose(read(log)).to_dict()
-        assert {key: answer(log)[key] for key in whole} == json.loads(json.dumps(whole)), log
+        whole, printed = diagnose(read(log)).to_dict(), answer(log)
+        assert {key: printed[key] for key in whole} == json.loads(json.dumps(whole)), log
 
 
 def test_counters_of_mpi_io_alone_say_how_long_and_what_is_missing(tmp_path: Path) -> None:

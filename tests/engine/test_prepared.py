@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from polars.testing import assert_frame_equal
 
 import ioprism
@@ -29,6 +30,35 @@ def test_views_asked_for_again_cost_no_pass() -> None:
     asked: tuple[View, ...] = (by_rank, Span(), BusyIntervals(), Span(), by_rank)
     for table, view in zip((*first, *again, *mixed), asked, strict=True):
         assert_frame_equal(table, LocalEngine().run(trace, view)[0], check_row_order=False)
+
+
+def test_views_planned_later_share_the_next_pass() -> None:
+    trace, counted = ioprism.read(LOG), Counted()
+    engine = SharedViews(counted, trace, (Span(),))
+
+    engine.run(trace, Span())
+    engine.plan(BusyIntervals())
+    engine.run(trace, Span())
+    engine.run(trace, Totals(("rank", "layer", "operation")))
+    engine.run(trace, BusyIntervals())
+
+    assert counted.passes == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("log", "diagnosing", "reporting"), [("g_straggler_rank2", 2, 2), ("e_mpiio_collective", 1, 3)]
+)
+def test_a_diagnosis_reads_the_events_twice_and_a_report_three_times_at_most(
+    log: str, diagnosing: int, reporting: int
+) -> None:
+    trace = ioprism.read(TEST_DATA / "darshan" / f"{log}.darshan")
+    diagnosis, report = Counted(), Counted()
+
+    ioprism.diagnose(trace, engine=diagnosis)
+    ioprism.analyse(trace, engine=report)
+
+    assert len(diagnosis.passes) <= diagnosing
+    assert len(report.passes) <= reporting
 
 
 def test_another_trace_is_computed_as_ever() -> None:

@@ -79,6 +79,13 @@ class Characteristics(Result):
     amplification: tuple[Amplification, ...] = ()  # from the program down to storage
     details: Details = field(default_factory=Details)
 
+    @property
+    def io_share(self) -> float | None:
+        """The part of all ranks' run time that they spend in I/O calls, at most 1."""
+        if not self.job.runtime:
+            return None
+        return min(1.0, self.io_time / (self.job.runtime * (self.job.ranks or self.processes or 1)))
+
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism characterise --json` says."""
         job = self.job

@@ -1,4 +1,4 @@
-"""The command line: one file per command, one place that turns errors into exit codes."""
+"""The command line: a file per command, one place that turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ GROUPS = {
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 ALIASES = {"characterize": "characterise", "analyse": "report", "analyze": "report"}
 
-# Side products keep their commands in their own folders.
+# Side products keep their commands in their own folders; small commands share a file.
 ELSEWHERE = {
+    **dict.fromkeys(("completion", "help", "mcp"), "ioprism.cli.tools"),
     "replay": "ioprism.live.replay",
     "servers": "ioprism.servers.commands",
     "watch": "ioprism.live.watch_command",

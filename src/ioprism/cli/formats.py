@@ -8,7 +8,7 @@ from ioprism.command import options, output
 from ioprism.command.options import Command
 from ioprism.formats.registry import FACTS, Unavailable, readers
 from ioprism.reports import to_json
-from ioprism.reports.to_terminal import formats as terminal_form
+from ioprism.reports.to_terminal import listings
 
 
 @click.command(cls=Command)
@@ -28,4 +28,4 @@ def formats(as_json: bool) -> None:
         ]
         click.echo(to_json.plain_document({"formats": entries, "facts": FACTS}))
     else:
-        terminal_form.show(known, output.console())
+        listings.show_formats(known, output.console())

@@ -10,7 +10,7 @@ import click
 
 from ioprism.command import options, output
 from ioprism.command.options import Command, option
-from ioprism.diagnosis.insights import Failed, Judged, judge_group, judge_many
+from ioprism.diagnosis.insights import Failed, Judged, jobs_body, judge_group, judge_many
 from ioprism.diagnosis.rules.registry import LEVELS, Insights
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.registry import job_groups
@@ -121,13 +121,12 @@ def _meets(jobs: list[Judged], level: Severity) -> bool:
 
 
 def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: bool) -> None:
-    shown = _at_level(judged.insights, level)
+    shown = replace(judged, insights=_at_level(judged.insights, level))
     if as_json:
         from ioprism.reports import to_json
-        from ioprism.reports.to_json import insights as json_form
 
         text = to_json.document_of(
-            json_form.body(shown, judged.job),
+            shown.to_dict(),
             paths=judged.paths,
             format_name=judged.format,
             warnings=judged.warnings,
@@ -137,7 +136,7 @@ def _show_one(judged: Judged, level: Severity, *, as_json: bool, everything: boo
     from ioprism.reports.to_terminal import insights as terminal_form
 
     terminal_form.show(
-        shown, judged.job, output.console(), everything=everything, paths=judged.paths
+        shown.insights, judged.job, output.console(), everything=everything, paths=judged.paths
     )
     output.show_warnings(judged.warnings)
 
@@ -159,12 +158,11 @@ def _show_many(
         )
     if as_json:
         from ioprism.reports import to_json
-        from ioprism.reports.to_json import insights as json_form
 
-        rows = [(j.paths, j.warnings, j.job, _at_level(j.insights, level)) for j in jobs]
+        shown_jobs = [replace(job, insights=_at_level(job.insights, level)) for job in jobs]
         formats = "+".join(dict.fromkeys(job.format for job in jobs))
         text = to_json.document_of(
-            json_form.jobs_body(rows, failures), paths=paths, format_name=formats, warnings=failures
+            jobs_body(shown_jobs, failures), paths=paths, format_name=formats, warnings=failures
         )
         click.echo(text)
         return

@@ -12,7 +12,7 @@ from ioprism.bottleneck_search.inspection import Inspection
 from ioprism.bottleneck_search.rule_language.load import rules
 from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.steps import Source
-from ioprism.cli.bottleneck_options import looking
+from ioprism.cli.bottlenecks import looking
 from ioprism.cli.insights import chosen_thresholds, server_loads
 from ioprism.command import options, output
 from ioprism.command.options import Command

@@ -233,7 +233,6 @@ def _report(
     from ioprism.api import analyse
     from ioprism.comparison.steps import compare_sides, read_side
     from ioprism.recording.steps import PAGE, estimate_overhead, read_run
-    from ioprism.reports.to_json import report as json_form
     from ioprism.reports.to_terminal import compare as compare_form
     from ioprism.reports.to_terminal import record as form
     from ioprism.reports.to_terminal import report as report_form
@@ -251,7 +250,7 @@ def _report(
     if as_json:
         _print_document(
             recording,
-            json_form.body(report.document),
+            report.document.to_dict(),
             trace.completeness.warnings,
             overhead=None if overhead is None else asdict(overhead),
             comparison=None if comparison is None else comparison.to_dict(),

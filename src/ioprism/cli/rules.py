@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ioprism.command import options
 from ioprism.command.options import PATH, option
+from ioprism.diagnosis.rules import wording
 from ioprism.diagnosis.rules.registry import all_rules
+from ioprism.diagnosis.rules.rule import Rule
 from ioprism.reports import to_json
-from ioprism.reports.to_json import rules as json_form
+from ioprism.settings import Thresholds
 from ioprism.units import format_counted
 
 
@@ -26,15 +31,37 @@ def rules(context: click.Context, limits: bool, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     if as_json:
-        click.echo(to_json.plain_document(json_form.body(all_rules())))
+        click.echo(to_json.plain_document(_body(all_rules())))
         return
     from ioprism.command import output
-    from ioprism.reports.to_terminal import rules as terminal_form
+    from ioprism.reports.to_terminal import listings
 
     if limits:
-        terminal_form.show_thresholds(output.console())
+        listings.show_thresholds(output.console())
     else:
-        terminal_form.show(all_rules(), output.console())
+        listings.show_rules(all_rules(), output.console())
+
+
+def _body(known: Iterable[Rule]) -> dict[str, Any]:
+    """Every rule and every threshold."""
+    return {
+        "rules": [
+            {
+                "code": rule.code,
+                "level": rule.level.value,
+                "interface": rule.interface,
+                "question": wording.question(rule.advice, rule.direction),
+                "thresholds": list(rule.thresholds),
+                "aliases": list(rule.aliases),
+                "advice": f"{rule.advice}.toml",
+            }
+            for rule in known
+        ],
+        "thresholds": [
+            {"name": limit.name, "default": limit.default, **limit.metadata}
+            for limit in fields(Thresholds)
+        ],
+    }
 
 
 def _list_fields(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

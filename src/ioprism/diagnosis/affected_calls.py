@@ -10,6 +10,7 @@ import polars as pl
 from ioprism.diagnosis.evidence_of_calls import stripe_sizes
 from ioprism.diagnosis.limits import MAJORITY
 from ioprism.diagnosis.rules.rule import Hit, Rule
+from ioprism.diagnosis.sampling import MOST_CALLS, first_look
 from ioprism.engine.base import Engine
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
@@ -138,7 +139,12 @@ def measured_seconds(
         return {}
     kinds = [hits[code][0].call_kind for code in chosen]
     ordered = any(kind.backward or kind.repeated for kind in kinds)
-    (sums,) = engine.run(trace, TimeOfCalls(tuple(chosen.values()), ordered))
+    view = TimeOfCalls(tuple(chosen.values()), ordered)
+    *_, calls = engine.run(trace, *first_look())
+    if calls.height <= MOST_CALLS:  # these are all
+        sums = view.partial(calls.lazy()).collect()
+    else:
+        (sums,) = engine.run(trace, view)
     seconds_by_code = {}
     for number, (code, kind) in enumerate(zip(chosen, kinds, strict=True)):
         seconds, hit = sums[str(number)].max(), hits[code][1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ioprism.diagnosis.evidence import Callers
-from ioprism.engine.base import Engine
+from ioprism.engine.base import Engine, View
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.trace import Trace
 from ioprism.model.usage import RankLoad, Usage
@@ -17,6 +17,7 @@ from ioprism.settings import Thresholds
 from ioprism.views.calls.access import AccessPattern, TouchedRanges
 from ioprism.views.calls.totals import TargetLoad
 from ioprism.views.counters.usage import event_usages, rank_loads, target_bytes
+from ioprism.views.time.bandwidth_changes import Extent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,15 +35,8 @@ class CallEvidence:
     @classmethod
     def of(cls, trace: Trace, engine: Engine, thresholds: Thresholds) -> CallEvidence:
         """Look at all calls of a trace."""
-        striping = trace.files.drop_nulls(["stripe_size", "targets"])
-        access = AccessPattern(
-            thresholds.small_bytes, max(1, int(thresholds.alignment)), stripe_sizes(trace)
-        )
-        load = TargetLoad(striping.select("file", "stripe_size", "targets"))
-        counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
-        # Where POSIX counters exist, the byte ranges of calls are not needed.
-        ranges = [] if "posix" in counted else [TouchedRanges()]
-        phases, (seen, targets, *rest) = phases_beside(trace, engine, access, load, *ranges)
+        views = call_views(trace, thresholds)
+        phases, (seen, targets, *rest, _) = phases_beside(trace, engine, *views)
         whole = seen.filter(pl.col("operation") != "other")  # waitpid and similar calls are not I/O
         touched = rest[0] if rest else TouchedRanges().partial(_nothing()).collect()
         return cls(
@@ -50,7 +44,7 @@ class CallEvidence:
             touched,
             rank_loads(_by_rank(whole)),
             phases.layers,
-            target_bytes(targets) if striping.height else None,
+            target_bytes(targets) if striped_files(trace).height else None,
             _hosts(trace),
             _callers(whole),
         )
@@ -84,6 +78,24 @@ class CallEvidence:
         sums = named.join(moved, on="rank").group_by("application").agg(pl.col("bytes").sum())
         most = sums.sort("bytes", "application", descending=[True, False]).head(1)
         return frozenset(named.join(most, on="application", how="semi")["rank"])
+
+
+def call_views(trace: Trace, thresholds: Thresholds) -> tuple[View, ...]:
+    """Return what rules, and bursts among phases, ask of calls with nothing known before."""
+    access = AccessPattern(
+        thresholds.small_bytes, max(1, int(thresholds.alignment)), stripe_sizes(trace)
+    )
+    counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
+    # Where POSIX counters exist, the byte ranges of calls are not needed.
+    ranges = () if "posix" in counted else (TouchedRanges(),)
+    return access, TargetLoad(striped_files(trace)), *ranges, Extent()
+
+
+def striped_files(trace: Trace) -> pl.DataFrame:
+    """Return file, stripe_size and targets of each file whose targets are known."""
+    return trace.files.drop_nulls(["stripe_size", "targets"]).select(
+        "file", "stripe_size", "targets"
+    )
 
 
 def stripe_sizes(trace: Trace) -> dict[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,14 +12,12 @@ from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rules.registry import Insights
 from ioprism.diagnosis.steps import DiagnosisOptions, JobHistory, first_views, judge_job
 from ioprism.engine.processes import CRASHED, map_in_processes
-from ioprism.errors import (
-    IoprismError,
-)
+from ioprism.errors import IoprismError
 from ioprism.formats.job_groups import Group
 from ioprism.formats.reading import Reading
 from ioprism.model.trace import Job, Progress
 from ioprism.settings import Thresholds
-from ioprism.text import printable
+from ioprism.text import name_of, printable
 
 if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.model.machine import ServerLoads
@@ -34,12 +33,46 @@ class Judged:
     warnings: tuple[str, ...]
     insights: Insights
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `ioprism insights --json` says of a job."""
+        return insights_body(self.insights, self.job)
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
     """A log that cannot be read, and why."""
 
     message: str
+
+
+def insights_body(insights: Insights, job: Job) -> dict[str, Any]:
+    """Return the facts of a job, how many findings each level has, and all of them."""
+    levels = dict.fromkeys(("high", "warn", "info", "ok"), 0)
+    for finding in insights.findings:
+        levels[finding.severity.value] += 1
+    facts = ("job_id", "executable", "ranks", "runtime", "start_time")
+    return {
+        "job": {name: getattr(job, name) for name in facts},
+        "levels": levels,
+        **insights.to_dict(),
+    }
+
+
+def jobs_body(jobs: Sequence[Judged], failures: Sequence[str]) -> dict[str, Any]:
+    """Return many jobs: each with its findings, and in how many jobs each code comes up."""
+    codes = Counter(finding.code for job in jobs for finding in job.insights.findings)
+    return {
+        "codes": dict(sorted(codes.items(), key=lambda pair: (-pair[1], pair[0]))),
+        "jobs": [
+            {
+                "paths": [name_of(path) for path in job.paths],
+                "warnings": list(job.warnings),
+                **job.to_dict(),
+            }
+            for job in jobs
+        ],
+        "failures": list(failures),
+    }
 
 
 def judge_group(
@@ -69,7 +102,7 @@ def judge_group(
 
     trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
     held = in_memory(trace, progress=progress)
-    engine = SharedViews(LocalEngine(progress), held, first_views(held))
+    engine = SharedViews(LocalEngine(progress), held, first_views(held, thresholds))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
     insights = judge_job(evidence, held, engine, options=DiagnosisOptions(site=site))
     return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)

@@ -14,7 +14,12 @@ from ioprism.engine.base import Engine, View
 from ioprism.model.arrays import unite
 from ioprism.model.trace import Trace
 from ioprism.views.calls.totals import Totals
-from ioprism.views.time.intervals import BusyIntervals, CallsInWindows, CallsPerWindow
+from ioprism.views.time.intervals import (
+    BusyIntervals,
+    CallsInWindows,
+    CallsPerWindow,
+    FirstCalls,
+)
 
 MOST_CALLS = 300_000  # that are looked at one by one
 SLICES = 64  # of phases that are too large, in total: enough moments to see when ranks finish
@@ -33,8 +38,12 @@ COLUMNS = (
     "collective",
 )
 NOT_IO = ("application", "other")
-# With nothing known before.
-FIRST_LOOK: tuple[View, ...] = (BusyIntervals(), Totals(("rank", "process", "layer")))
+
+
+def first_look(most: int = MOST_CALLS) -> tuple[View, ...]:
+    """Return what is asked of calls with nothing known before: when, how long, and themselves."""
+    calls = FirstCalls(most, (*COLUMNS, "nonblocking"))
+    return BusyIntervals(), Totals(("rank", "process", "layer")), calls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +74,7 @@ def _longest(table: pl.DataFrame, layers: Collection[str]) -> float:
 
 def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> SampledCalls:
     """Return the calls of whole phases, evenly over the run, as far as there are not too many."""
-    busy, seconds = engine.run(trace, *FIRST_LOOK)
+    busy, seconds, first = engine.run(trace, *first_look(most))
     moves = busy.filter(~pl.col("layer").cast(pl.String).is_in(NOT_IO))
     start, end = unite(moves["start"].to_numpy(), moves["end"].to_numpy())
     total = float((end - start).sum())
@@ -73,16 +82,17 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
         return SampledCalls(
             pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Null)), 1.0, start, seconds
         )
+    if first.height <= most:  # these are all
+        events = first.filter(pl.col("start") >= start[0]).select(COLUMNS)
+        return SampledCalls(events, 1.0, start[:0], seconds)
     gaps = start[1:] - end[:-1]
     breaks = np.flatnonzero(gaps > longest_pause(gaps, end - start))
     windows = np.concatenate(([start[0]], start[breaks + 1]))
-    chosen = np.arange(len(windows))
     calls = int(seconds["operations"].sum())
-    if calls > most:
-        # One window from the first call of any layer on has them all: no need to count.
-        alone = len(windows) == 1 and start[0] == busy["start"].min()
-        counts = np.array([calls]) if alone else _counts(trace, engine, windows)
-        windows, chosen = _some_windows(trace, engine, windows, counts, float(end[-1]), most)
+    # One window from the first call of any layer on has them all: no need to count.
+    alone = len(windows) == 1 and start[0] == busy["start"].min()
+    counts = np.array([calls]) if alone else _counts(trace, engine, windows)
+    windows, chosen = _some_windows(trace, engine, windows, counts, float(end[-1]), most)
     (events,) = engine.run(trace, CallsInWindows(windows, tuple(chosen.tolist()), COLUMNS))
     if len(chosen) == len(windows):
         return SampledCalls(events, 1.0, windows[:0], seconds)

@@ -77,13 +77,14 @@ def diagnose_observed(
     return insights.verdict, judgement.observed
 
 
-def first_views(trace: Trace) -> tuple[View, ...]:
-    """What rules and checks both ask of calls, with nothing known before."""
+def first_views(trace: Trace, thresholds: Thresholds | None = None) -> tuple[View, ...]:
+    """What checks, and rules with these thresholds, ask of calls with nothing known before."""
     if not trace.partitions:
         return ()
-    from ioprism.diagnosis.sampling import FIRST_LOOK
+    from ioprism.diagnosis.evidence_of_calls import call_views
+    from ioprism.diagnosis.sampling import first_look
 
-    return FIRST_LOOK
+    return (*first_look(), *(() if thresholds is None else call_views(trace, thresholds)))
 
 
 def judge_job(

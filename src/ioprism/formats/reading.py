@@ -35,7 +35,7 @@ class Reading:
         if self.workers is not None:
             return self.workers(look, items)
         if THREADS == 1 or len(items) == 1:
-            return [look(item) for item in items]
+            return list(map(look, items))
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(THREADS, thread_name_prefix="survey") as pool:

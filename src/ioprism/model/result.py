@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from ioprism.errors import MissingPackageError
+
 if TYPE_CHECKING:  # a small log is judged without a table library
     import polars as pl
 
@@ -23,9 +25,7 @@ class Result(ABC):
         """Return the answer as a table."""
 
     def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is optional
-        """Return the answer as a pandas DataFrame (see `model/pandas_form.py`)."""
-        from ioprism.model.pandas_form import to_pandas
-
+        """Return the answer as a pandas DataFrame."""
         return to_pandas(self.to_frame())
 
     @abstractmethod
@@ -50,3 +50,37 @@ def whole_numbers(value: Any) -> Any:  # noqa: ANN401 - JSON is any nesting
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         return int(value)
     return value
+
+
+def to_pandas(table: pl.DataFrame) -> Any:  # noqa: ANN401 - pandas is optional
+    """Return a table as a pandas DataFrame.
+
+    Polars itself would need pyarrow, and turn whole numbers with gaps into floats: ids and sizes
+    above 2^53 would change. Here whole numbers and truth values have pandas' nullable types,
+    times are floats with NaN where they are unknown, and names are texts or None.
+
+    Raises:
+        MissingPackageError: pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingPackageError(
+            needed_by="a table of pandas", package="pandas", install="'ioprism[pandas]'"
+        ) from error
+    columns = {name: _column(pandas, table[name]) for name in table.columns}
+    return pandas.DataFrame(columns, index=pandas.RangeIndex(table.height))
+
+
+def _column(pandas: Any, column: pl.Series) -> Any:  # noqa: ANN401 - of pandas
+    import polars as pl
+
+    if column.dtype.is_integer() or column.dtype == pl.Boolean:
+        kind = "boolean" if column.dtype == pl.Boolean else str(column.dtype)
+        values = column.fill_null(0 if column.dtype.is_integer() else False).to_numpy()
+        known = pandas.array(values, dtype=kind)
+        known[column.is_null().to_numpy()] = pandas.NA
+        return known
+    if column.dtype.is_float():
+        return column.fill_null(float("nan")).to_numpy()
+    return pandas.Series(column.to_list(), dtype=object)

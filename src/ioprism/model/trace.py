@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ioprism.errors import UsageError
 from ioprism.text import printable
@@ -179,6 +179,14 @@ class Trace:
     completeness: Completeness = field(default_factory=Completeness, repr=False)
     children: frozenset[int] = frozenset()  # ids of processes it started that are in other files
 
+    def __post_init__(self) -> None:
+        """Let the traces that are derived from this one share what its loaders return."""
+        if not isinstance(self.load_files, FileSource):
+            source = FileSource(cache(self.load_files), cache(self._facts_of_table))
+            object.__setattr__(self, "load_files", source)
+        if not hasattr(self.load_processes, "cache_info"):
+            object.__setattr__(self, "load_processes", cache(self.load_processes))
+
     @cached_property
     def files(self) -> pl.DataFrame:
         """The file table (see `schema.FILES`)."""
@@ -187,19 +195,16 @@ class Trace:
     @cached_property
     def file_facts(self) -> FileFacts:
         """Names, mounts and stripe layouts of files, by their row."""
-        if isinstance(self.load_files, FileSource):
-            return self.load_files.facts()
+        return cast(FileSource, self.load_files).facts()
+
+    def _facts_of_table(self) -> FileFacts:
         from ioprism.model.files import facts_of_files
 
         return facts_of_files(self.files, self.job.mounts, self.counters.get("LUSTRE"))
 
     def derive(self, **changes: Any) -> Trace:  # noqa: ANN401 - any field
         """Return a trace with other fields that shares files and processes: they are read once."""
-        shared = {
-            "load_files": FileSource(lambda: self.files, lambda: self.file_facts),
-            "load_processes": lambda: self.processes,
-        }
-        return replace(self, **{**shared, **changes})
+        return replace(self, **changes)
 
     @cached_property
     def processes(self) -> pl.DataFrame:
@@ -266,7 +271,7 @@ class Trace:
             UsageError: the trace has no such table.
             MissingPackageError: pandas is not installed.
         """
-        from ioprism.model.pandas_form import to_pandas
+        from ioprism.model.result import to_pandas
 
         known = ("events", "files", "processes", *self.counters)
         if table not in known:

@@ -55,9 +55,8 @@ class Report:
     def to_json(self) -> str:
         """Return one JSON document."""
         from ioprism.reports import to_json
-        from ioprism.reports.to_json import report as form
 
-        return to_json.document(self.document.trace, form.body(self.document))
+        return to_json.document(self.document.trace, self.document.to_dict())
 
     def to_html(self, path: str | Path | None = None, *, replace: bool = True) -> str:
         """Return the page, and write it where `path` says."""

@@ -9,7 +9,6 @@ from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
-    from ioprism.characteristics.totals import Characteristics
     from ioprism.model.verdict import Verdict
     from ioprism.report_steps import Document
 
@@ -20,16 +19,6 @@ def first_advice(verdict: Verdict) -> str | None:
         if cause.advice:
             return cause.advice[0].text
     return verdict.possible[0].decide.command if verdict.possible else None
-
-
-def io_share(characteristics: Characteristics) -> float | None:
-    """The part of all ranks' run time that they spend in I/O calls, at most 1."""
-    job = characteristics.job
-    if not job.runtime:
-        return None
-    return min(
-        1.0, characteristics.io_time / (job.runtime * (job.ranks or characteristics.processes or 1))
-    )
 
 
 def job_facts(document: Document) -> list[tuple[str, str]]:

@@ -102,6 +102,14 @@ class TargetLoad:
 
     files: pl.DataFrame  # file, stripe_size, targets
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the same files have the same targets."""
+        return isinstance(other, TargetLoad) and self.files.equals(other.files)
+
+    def __hash__(self) -> int:
+        """Of the number of files: tables have no hash."""
+        return hash(self.files.height)
+
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Spread some of the events over their targets."""
         striped = self.files.lazy().filter(

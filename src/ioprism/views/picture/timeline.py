@@ -187,20 +187,27 @@ def timeline(trace: Trace, engine: Engine, *, most: int = MOST_MARKS) -> Timelin
     if not trace.partitions:
         return heat_map_timeline(trace)
     (span,) = engine.run(trace, Span())
-    start, end, calls, last_rank = span.row(0)
+    start, end, calls, _ = span.row(0)
     if not calls:
         return heat_map_timeline(trace)
-    if calls <= most:
-        (marks,) = engine.run(trace, Calls())
+    view = timeline_view(span, most=most)
+    (marks,) = engine.run(trace, view)
+    if isinstance(view, Calls):
         return Timeline(ordered(marks), start, end, calls)
-    # Finer runs than these would have to be joined again, if most ranks are busy all the time.
-    columns = min(COLUMNS, max(512, 2 * most // ((last_rank or 0) + 1)))
-    width = stretch(start, end, columns)
-    (runs,) = engine.run(trace, Runs(width))
-    while runs.height > most:
+    width = view.width
+    while marks.height > most:
         width *= 2
-        runs = Runs(width).combine(runs.lazy()).collect()
-    return Timeline(ordered_runs(finished(runs)), start, end, calls, width)
+        marks = Runs(width).combine(marks.lazy()).collect()
+    return Timeline(ordered_runs(finished(marks)), start, end, calls, width)
+
+
+def timeline_view(span: pl.DataFrame, *, most: int = MOST_MARKS) -> Calls | Runs:
+    """Return the view that a picture of calls with this `Span` needs."""
+    start, end, calls, last_rank = span.row(0)
+    if calls <= most:
+        return Calls()
+    # Finer runs than these would have to be joined again, if most ranks are busy all the time.
+    return Runs(stretch(start, end, min(COLUMNS, max(512, 2 * most // ((last_rank or 0) + 1)))))
 
 
 def stretch(start: float, end: float, columns: int) -> float:

@@ -167,25 +167,40 @@ def call_bandwidths(
     trace: Trace, engine: Engine, *, direction: str, layer: str | None, key: str | None
 ) -> Mapping[object, StepFunction]:
     """Return the bandwidth of each value of a key, or of None for all; empty without requests."""
+    column, table = _key_column(trace, key)
+    view = bandwidth_view(
+        trace, engine, direction=direction, layer=layer, by=(column,) if column else ()
+    )
+    if view is None:
+        return {}
+    (changes,) = engine.run(trace, view)
+    return _split(changes, view, column, table, key)
+
+
+def bandwidth_view(
+    trace: Trace,
+    engine: Engine,
+    *,
+    direction: str,
+    layer: str | None = None,
+    by: tuple[str, ...] = (),
+) -> Changes | BinnedChanges | None:
+    """Return the view that shows the bandwidth of a direction; None without requests."""
     directions = ("read", "write") if direction == "both" else (direction,)
     asked = None if layer is None else (layer,)
     (whole,) = engine.run(trace, Extent())
     extent = Selection(tuple((d, asked) for d in directions)).of(whole.lazy()).collect()
     if not extent.height:
-        return {}
+        return None
     if asked is None:
         selection = Selection(tuple((d, _layers_that_count(extent, d)) for d in directions))
         extent = selection.of(extent.lazy()).collect()
     else:
         selection = Selection(tuple((d, asked) for d in directions))
-    column, table = _key_column(trace, key)
-    view: Changes | BinnedChanges = Changes(selection, (column,) if column else ())
-    if extent["calls"].sum() > EXACT_CALLS:
-        start, end = float(extent["start"].to_numpy().min()), float(extent["end"].to_numpy().max())
-        width = max(end - start, SHORTEST) / BINS
-        view = BinnedChanges(selection, start, width, BINS, (column,) if column else ())
-    (changes,) = engine.run(trace, view)
-    return _split(changes, view, column, table, key)
+    if extent["calls"].sum() <= EXACT_CALLS:
+        return Changes(selection, by)
+    start, end = float(extent["start"].to_numpy().min()), float(extent["end"].to_numpy().max())
+    return BinnedChanges(selection, start, max(end - start, SHORTEST) / BINS, BINS, by)
 
 
 def _layers_that_count(extent: pl.DataFrame, direction: str) -> tuple[str, ...]:

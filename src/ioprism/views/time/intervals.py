@@ -185,6 +185,22 @@ class CallsInWindows:
         return partials
 
 
+@dataclass(frozen=True, slots=True)
+class FirstCalls:
+    """The calls as they are, but no more than `most` and one: so many are not all."""
+
+    most: int
+    columns: tuple[str, ...]
+
+    def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep the first of some events."""
+        return self.combine(events.select(self.columns))
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep the first of kept events."""
+        return partials.head(self.most + 1)
+
+
 def write_intervals(trace: Trace, *, gap: float) -> pl.DataFrame:
     """Merge writes to files that one rank alone writes into intervals of busy writing.
 

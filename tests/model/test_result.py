@@ -9,7 +9,7 @@ import pytest
 
 import ioprism
 from ioprism import MissingPackageError, Trace, UsageError, read
-from ioprism.model.pandas_form import to_pandas
+from ioprism.model.result import to_pandas
 from tests.conftest import TEST_DATA
 
 LOG = TEST_DATA / "darshan/n_hdf5_collective_write.darshan"

@@ -1,8 +1,8 @@
-"""What `ioprism rules` shows a person."""
+"""What `ioprism formats` and `ioprism rules` show a person."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from rich.console import Console
@@ -10,12 +10,31 @@ from rich.text import Text
 
 from ioprism.diagnosis.rules import wording
 from ioprism.diagnosis.rules.rule import Rule
-from ioprism.reports.to_terminal import heading, table
+from ioprism.formats.registry import FACTS, Reader, Unavailable
+from ioprism.reports.to_terminal import facts, heading, table
 from ioprism.reports.to_terminal.causes import STYLES
 from ioprism.settings import Thresholds
 
 
-def show(rules: Iterable[Rule], console: Console) -> None:
+def show_formats(known: Sequence[Reader | Unavailable], console: Console) -> None:
+    """Print each format with what it can tell, then what the words mean."""
+    for reader in known:
+        if isinstance(reader, Unavailable):
+            heading(console, reader.name)
+            facts(console, [("not usable", f"the package {reader.missing} is not installed")])
+        else:
+            heading(console, f"{reader.name}: {reader.title}")
+            recorded = [fact for fact in FACTS if fact in reader.tells]
+            missing = [fact for fact in FACTS if fact not in reader.tells]
+            facts(
+                console,
+                [("recorded", ", ".join(recorded)), ("not recorded", ", ".join(missing) or "-")],
+            )
+    heading(console, "What these terms mean")
+    facts(console, FACTS.items())
+
+
+def show_rules(rules: Iterable[Rule], console: Console) -> None:
     """Print every rule with its level and what other tools call it."""
     heading(console, "Rules of `ioprism insights`")
     rows = [

@@ -1,4 +1,4 @@
-"""A slow storage target is noticed without a layout, where files of each phase meet it by chance."""
+"""A slow storage target shows without a layout, where files of each phase meet it by chance."""
 
 from __future__ import annotations
 

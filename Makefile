@@ -17,6 +17,8 @@ help:
 	@echo "make docs   regenerate the reference pages and schemas, build the site"
 	@echo "make notebooks  run the notebooks again and keep their output"
 	@echo "make dist   build the wheel and the source archive, and check them"
+	@echo "make sbom   list what an installation holds (CycloneDX) in dist/"
+	@echo "make lock   keep the versions of the development packages in packaging/dev-lock.txt"
 	@echo "make fuzz   damage samples of every format for SECONDS (600) and watch the readers"
 	@echo "make mutants  change readers, rules and stores for SECONDS (600); do tests notice?"
 	@echo "make lowest  install the lowest declared versions and ask a few questions"
@@ -35,8 +37,9 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $(INSTALLED)
 
+# LOCKED=1 takes the versions of packaging/dev-lock.txt, with which Python 3.11 passed the tests.
 $(READY): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet $(if $(LOCKED),-c packaging/dev-lock.txt) --editable ".[dev]"
 	@touch $(READY)
 
 demo: $(INSTALLED)
@@ -89,6 +92,18 @@ dist: $(READY)
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
+
+# What an installation of ioprism holds, for those who must list it (CycloneDX).
+sbom: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet cyclonedx-bom
+	$(PYTHON) -m venv dist/.sbom
+	dist/.sbom/bin/python -m pip install --quiet .
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml \
+	  --output-file dist/ioprism.cdx.json dist/.sbom/bin/python
+	rm -rf dist/.sbom
+
+lock: $(READY)
+	$(BIN)/python -m pip freeze --exclude-editable > packaging/dev-lock.txt
 
 clean:
 	rm -rf $(VENV) demo dist site

@@ -66,6 +66,11 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
     part = 1 / observed.ranks
     work = np.where(mine, observed.service.occupied, 0.0)
     known = len(observed.pieces.targets) > 0
+    # One writer per node: counters do not show how many there are, from two to one per rank.
+    fewest = 1 / (observed.nodes if observed.nodes > 1 else limits.min_ranks)
+    if known and not observed.per_call:
+        fewest = 1 / 2
+        part = math.sqrt(fewest * part)
     floor = observed.even_target(work) if known else observed.by_phase(waits, mine)
 
     def scenario(kept: float, queue: float, limit: float) -> Scenario:
@@ -76,13 +81,11 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
     change = Change(
         scenario(part, 1.0, 1.0),
         scenario(
-            1 - limits.parallel_gain
-            if not known
-            else max(part, 1 / (observed.nodes if observed.nodes > 1 else limits.min_ranks)),
+            1 - limits.parallel_gain if not known else max(part, fewest),
             1.0,
             most,
         ),
-        scenario(part, part, least),
+        scenario(1 / observed.ranks, 1 / observed.ranks, least),
     )
     return Proposal(
         "serial-io",
@@ -353,7 +356,8 @@ def _few_targets(observed: Observed) -> Iterator[Proposal]:
         )
 
     likely = scenario(part)
-    worst = likely if evident else Scenario(observed.own)
+    # Requests seldom meet all targets evenly: one may have twice its share.
+    worst = scenario(min(1.0, 2 * part)) if evident else Scenario(observed.own)
     yield Proposal(
         "few-targets",
         {"file": observed.files.path(file), "target": pieces.targets[int(used[0])]},

@@ -278,9 +278,9 @@ def _overwritten_share(observed: Observed, writes: Flags) -> Floats:
     count = len(observed.users)
     opens = rows.kind == METADATA
     users = np.maximum(1.0, np.bincount(rows.file[writes], minlength=count))
-    users[rows.file[writes & (rows.rank == ALL_RANKS)]] = observed.ranks
+    users[rows.file[writes & (rows.rank == ALL_RANKS)]] = observed.ranks + 1  # one creates it
     opened = np.bincount(np.maximum(rows.file, 0)[opens], rows.count[opens], minlength=count)
-    once = (opened <= users + 1)[np.maximum(rows.file, 0)]  # one rank creates the file for all
+    once = (opened <= users)[np.maximum(rows.file, 0)]
     known = writes & once & (observed.extent > 0) & (rows.bytes > observed.extent)
     part = np.zeros(len(rows))
     part[known] = 1 - observed.extent[known] / rows.bytes[known]

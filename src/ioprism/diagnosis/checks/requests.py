@@ -425,9 +425,13 @@ def _waits_behind(observed: Observed, some: Flags) -> Floats:
 def _goes_back(observed: Observed, some: Flags) -> bool:
     """Whether requests come in random order, of which every second one goes back.
 
-    They cannot be joined to larger ones unless their order changes.
+    They cannot be joined to larger ones unless their order changes. Requests for the same few
+    places have no order.
     """
     rows = observed.rows
+    reach = rows.offset + rows.bytes if observed.per_call else observed.extent
+    if (reach[some] < observed.limits.many_requests * rows.mean_bytes[some]).all():
+        return False
     if observed.per_call:
         call = np.flatnonzero(some)
         call = call[np.lexsort((rows.start[call], rows.rank[call], rows.file[call]))]

@@ -24,6 +24,7 @@ ONE_LIMIT = Decision(
     "run it once with the work of two ranks, or give a ceiling of the file system",
     "ioprism diagnose LOG --ceiling ior.json",
 )
+FEW_NODES = 3  # nodes of a job whose log does not name them, at least
 MORE_TARGETS = Decision(
     "write the same file with another stripe count once, and compare",
     "lfs setstripe -c 2 DIRECTORY; ioprism compare BEFORE AFTER",
@@ -66,6 +67,11 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
     part = 1 / observed.ranks
     work = np.where(mine, observed.service.occupied, 0.0)
     known = len(observed.pieces.targets) > 0
+    # One writer per node: counters do not show how many there are, from three to one per rank.
+    fewest = 1 / (observed.nodes if observed.nodes > 1 else limits.min_ranks)
+    if known and not observed.per_call:
+        fewest = 1 / FEW_NODES
+        part = math.sqrt(fewest * part)
     floor = observed.even_target(work) if known else observed.by_phase(waits, mine)
 
     def scenario(kept: float, queue: float, limit: float) -> Scenario:
@@ -76,13 +82,11 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
     change = Change(
         scenario(part, 1.0, 1.0),
         scenario(
-            1 - limits.parallel_gain
-            if not known
-            else max(part, 1 / (observed.nodes if observed.nodes > 1 else limits.min_ranks)),
+            1 - limits.parallel_gain if not known else max(part, fewest),
             1.0,
             most,
         ),
-        scenario(part, part, least),
+        scenario(1 / observed.ranks, 1 / observed.ranks, least),
     )
     return Proposal(
         "serial-io",
@@ -353,7 +357,8 @@ def _few_targets(observed: Observed) -> Iterator[Proposal]:
         )
 
     likely = scenario(part)
-    worst = likely if evident else Scenario(observed.own)
+    # Requests seldom meet all targets evenly: one may have twice its share.
+    worst = scenario(min(1.0, 2 * part)) if evident else Scenario(observed.own)
     yield Proposal(
         "few-targets",
         {"file": observed.files.path(file), "target": pieces.targets[int(used[0])]},

@@ -1,0 +1,133 @@
+"""What before and after runs of real programs taught, each as a small trace with known cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ioprism import Verdict, diagnose
+from tests.call_tables import calls, trace_of
+from tests.diagnosis.test_counters_beside_calls import of_counters
+
+MIB = 2**20
+RANKS = 4
+Rows = Iterator[dict[str, object]]
+
+
+def codes(found: Verdict) -> list[str]:
+    return [cause.code for cause in found.causes]
+
+
+@pytest.mark.parametrize(
+    ("order", "code"), [("random", "random-access"), ("forward", "small-requests")]
+)
+def test_random_order_is_named_by_calls_and_by_counters(
+    tmp_path: Path, order: str, code: str
+) -> None:
+    trace = trace_of(calls(_reads(order)))
+
+    assert codes(diagnose(trace))[:1] == [code]
+    assert codes(of_counters(trace, tmp_path))[:1] == [code]
+
+
+def _reads(order: str) -> Rows:
+    """Reads of 16 KiB that take 5 ms, each in another place."""
+    places = np.random.default_rng(seed=3).permutation(400)
+    for rank in range(RANKS):
+        for number in range(400):
+            place = int(places[number]) if order == "random" else number
+            yield {
+                "start": 1 + number * 5e-3, "seconds": 4.9e-3, "process": rank, "file": rank,
+                "operation": "read", "offset": 4 * place * 2**14, "bytes": 2**14,
+            }  # fmt: skip
+
+
+@pytest.mark.parametrize(("opens", "expected"), [(1, ["redundant-writes"]), (2, [])])
+def test_a_file_written_twice_while_open_is_data_written_in_vain(
+    tmp_path: Path, opens: int, expected: list[str]
+) -> None:
+    found = of_counters(trace_of(calls(_written_twice(opens))), tmp_path)
+
+    assert codes(found) == expected
+
+
+def _written_twice(opens: int) -> Rows:
+    for rank in range(RANKS):
+        same = {"process": rank, "file": rank}
+        for turn in range(2):
+            if turn < opens:
+                yield {**same, "start": 1.0 + turn, "seconds": 1e-4, "operation": "open"}
+            for number in range(16):
+                yield {
+                    **same, "start": 1.001 + turn + number * 0.05, "seconds": 0.049,
+                    "operation": "write", "offset": number * 4 * MIB, "bytes": 4 * MIB,
+                }  # fmt: skip
+
+
+def test_a_sync_for_each_of_many_tiny_files_is_a_load_of_metadata() -> None:
+    found = diagnose(trace_of(calls(_tiny_files())))
+
+    assert codes(found) == ["metadata"]
+    assert found.causes[0].saving.seconds == pytest.approx(3 * 31 * 5.2e-3, rel=0.1)
+
+
+def _tiny_files() -> Rows:
+    """Each rank writes and syncs 32 files of 16 KiB in each of three steps."""
+    for rank in range(RANKS):
+        for step in range(3):
+            for number in range(32):
+                now = 1 + step + number * 5.2e-3
+                same = {"process": rank, "file": rank + RANKS * (32 * step + number)}
+                yield {**same, "start": now, "seconds": 1e-4, "operation": "open"}
+                yield {
+                    **same, "start": now + 1e-4, "seconds": 1e-5, "operation": "write",
+                    "offset": 0, "bytes": 2**14,
+                }  # fmt: skip
+                yield {**same, "start": now + 2e-4, "seconds": 4.9e-3, "operation": "sync"}
+                yield {**same, "start": now + 5.1e-3, "seconds": 1e-5, "operation": "close"}
+
+
+def test_ranks_that_start_every_burst_together_wait_for_each_other() -> None:
+    found = diagnose(trace_of(calls(_bursts())))
+
+    assert found.io_stall.basis == "phases"
+    assert found.io_stall.seconds > 5 * 120 * 11e-3  # not only one rank's calls
+
+
+def _bursts() -> Rows:
+    """Calls at random moments of bursts that all ranks begin together."""
+    chance = np.random.default_rng(seed=5)
+    for rank in range(8):
+        for burst in range(5):
+            for number in range(120):
+                yield {
+                    "start": 1 + 3 * burst + number / 60 + chance.uniform(0, 4e-3) * (number > 0),
+                    "seconds": chance.uniform(4e-3, 11e-3), "process": rank, "file": rank,
+                    "operation": "write", "offset": (120 * burst + number) * 4 * MIB,
+                    "bytes": 4 * MIB,
+                }  # fmt: skip
+
+
+def test_a_big_rank_that_waits_for_storage_may_share_one_limit(tmp_path: Path) -> None:
+    trace = trace_of(calls(_big_rank()))
+
+    for found in (diagnose(trace), of_counters(trace, tmp_path)):
+        assert codes(found) == []
+        assert "data-imbalance" in [one.code for one in found.possible]
+
+
+def _big_rank() -> Rows:
+    """Writes go to memory; each rank then syncs, and the big one takes longest."""
+    for rank in range(RANKS):
+        number, sync = (20, 0.75) if rank == 1 else (4, 0.2)
+        for step in range(4):
+            same = {"process": rank, "file": rank + RANKS * step}
+            for place in range(number):
+                yield {
+                    **same, "start": 1 + step + place * 1e-4, "seconds": 8e-5,
+                    "operation": "write", "offset": place * MIB, "bytes": MIB,
+                }  # fmt: skip
+            yield {**same, "start": 1.01 + step, "seconds": sync, "operation": "sync"}

@@ -81,7 +81,9 @@ def test_every_tutorial_is_followed_and_begins_with_record() -> None:
     pages = {path.name: path.read_text(encoding="utf-8") for path in TUTORIALS.glob("*.md")}
 
     assert set(pages) == {"first-steps.md", "train-a-model.md", "a-workflow.md"}
-    assert [name for name, page in pages.items() if "venv/bin/activate" in page] == ["first-steps.md"]
+    assert [name for name, page in pages.items() if "venv/bin/activate" in page] == [
+        "first-steps.md"
+    ]
     for page in [*pages.values(), (ROOT / "README.md").read_text(encoding="utf-8")]:
         assert page.index("ioprism record") < page.index("ioprism diagnose")
         assert "ioprism report" in page

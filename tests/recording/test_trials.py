@@ -126,12 +126,16 @@ def test_hints_follow_the_causes_and_the_mpi_library(tmp_path: Path) -> None:
 
 def test_romio_takes_a_hint_and_silently_ignores_another(tmp_path: Path) -> None:
     tracers = [*find_tracers("dftracer"), *find_tracers("strace")]
-    if not (shutil.which("mpicc") and shutil.which("mpiexec") and tracers):
+    # Debian names the programs of each library, as several may be installed.
+    compiler, launcher = (
+        next(filter(shutil.which, (f"{name}.mpich", name)), None) for name in ("mpicc", "mpiexec")
+    )
+    if compiler is None or launcher is None or not tracers:
         pytest.skip("mpicc, mpiexec or a tracer is missing")
     source, program = tmp_path / "strided.c", tmp_path / "strided"
     source.write_text(STRIDED)
-    subprocess.run(["mpicc", "-o", program, source], check=True)
-    words = ("mpiexec", "-n", "2", str(program), str(tmp_path / "data"))
+    subprocess.run([compiler, "-o", program, source], check=True)
+    words = (launcher, "-n", "2", str(program), str(tmp_path / "data"))
     recording = plan(tmp_path / "out", tracers[0], *words)
     if recording.command.launcher != "hydra":
         pytest.skip("this mpiexec starts no program that uses ROMIO")

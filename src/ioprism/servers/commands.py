@@ -38,6 +38,7 @@ from ioprism.servers.validation import BenchmarkPlan, run_benchmark
 from ioprism.units import format_counted, parse_bytes
 
 if TYPE_CHECKING:
+    from ioprism.servers.polling import PolledSource
     from ioprism.servers.watch import LoadRound
 
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
@@ -261,7 +262,7 @@ def watch(
     from ioprism.servers.watch import LoadWatch, WatchOptions
     from ioprism.servers.watch_output import LoadServer
 
-    sources = [
+    sources: list[PolledSource] = [
         *(CommandSource(text, shell=chosen["shell"]) for text in commands),
         *map(EndpointSource, endpoints),
         *map(FileSource, files),

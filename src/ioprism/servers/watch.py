@@ -436,7 +436,7 @@ def _top(
     rows = [
         LoadRow(
             printable(str(row[key])),
-            *(row[name] for name in RATES),
+            **{name: row[name] for name in RATES},
             share=(row["read"] + row["write"]) / total if total else 0.0,
             user=(users or {}).get(row[key], ""),
         )
@@ -445,5 +445,5 @@ def _top(
     if busy.height > top:
         rest = busy.slice(top).select(pl.col(RATES).sum()).row(0, named=True)
         share = (rest["read"] + rest["write"]) / total if total else 0.0
-        rows.append(LoadRow(OTHER, *rest.values(), share=share))
+        rows.append(LoadRow(OTHER, **rest, share=share))
     return tuple(rows)

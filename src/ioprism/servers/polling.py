@@ -33,8 +33,15 @@ class NoAnswerError(Exception):
 class PolledSource(Protocol):
     """Something that can be asked for counters."""
 
-    name: str
-    follows: bool  # whether an answer holds only what is new
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def follows(self) -> bool:
+        """Whether an answer holds only what is new."""
+        ...
 
     def fetch(self, target: Path, timeout: float) -> bool:
         """Write an answer to a file; return whether there is one.

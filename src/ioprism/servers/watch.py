@@ -72,7 +72,7 @@ _NO_ANSWER = COUNTERS.empty().with_columns(now=pl.lit(0.0))
 
 
 @dataclass(frozen=True, slots=True)
-class WatchOptions:
+class WatchPlan:
     """What to ask, how often, and what to keep."""
 
     interval: float = 30.0  # seconds from one round to the next
@@ -126,7 +126,7 @@ class LoadWatch:
     """Asks all sources in rounds and keeps what the next round needs."""
 
     sources: Sequence[PolledSource]
-    options: WatchOptions
+    options: WatchPlan
     wall: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     moved: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOVED, 0))

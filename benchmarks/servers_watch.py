@@ -13,7 +13,7 @@ import numpy as np
 
 from ioprism import servers
 from ioprism.servers.polling import FileSource
-from ioprism.servers.watch import LoadWatch, WatchOptions
+from ioprism.servers.watch import LoadWatch, WatchPlan
 
 TARGETS, JOBS, TARGETS_PER_JOB = 60, 10_000, 4
 INTERVAL, ROUNDS, COMPARED = 30.0, 120, 4  # an hour; rounds that are also ingested
@@ -75,7 +75,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place, clock = Path(folder), [0.0]
         path = place / "answer"
-        options = WatchOptions(interval=INTERVAL, store=place / "watched")
+        options = WatchPlan(interval=INTERVAL, store=place / "watched")
         watch = LoadWatch([FileSource(path)], options, lambda: clock[0], lambda: clock[0])
         for number, (now, text) in enumerate(answers(ROUNDS)):
             clock[0] = now

@@ -24,7 +24,7 @@ from docs.schema_words import (
     said,
     some,
 )  # fmt: skip
-from docs.schemas_machine import EVENT, GROUP, SERVERS, SITE, WRITE_TIME
+from docs.schemas_machine import EVENT, GROUP, SERVERS, SERVERS_WATCH, SITE, WRITE_TIME
 from ioprism.bottleneck_search.result import AlikeGroup, Bottleneck, ViewSummary
 from ioprism.characteristics.details import (
     CommonSize,
@@ -395,6 +395,7 @@ def documents() -> dict[str, Schema]:
             "anyOf": [joined(TRACE_HEAD, PERIODICITY, PERIOD_BY), joined(TRACE_HEAD, MANY_PERIODS)]
         },
         "watch": WATCH,
+        "servers watch": SERVERS_WATCH,
     }
 
 
@@ -407,7 +408,7 @@ def write(folder: Path) -> None:
     """Write every schema."""
     folder.mkdir(exist_ok=True)
     for command, schema in documents().items():
-        option = "--json-lines" if command == "watch" else "--json"
+        option = "--json-lines" if command.endswith("watch") else "--json"
         head = {"$schema": DIALECT, "title": f"ioprism {command} {option}"}
         text = json.dumps({**head, **schema}, indent=1, ensure_ascii=False)
         (folder / file_name(command)).write_text(f"{text}\n", encoding="utf-8")
@@ -416,7 +417,7 @@ def write(folder: Path) -> None:
 def page() -> str:
     """Return the reference page: every key of every document."""
     lines = ["# JSON documents\n"]
-    lines += ["Every `--json` document, and every line of `watch --json-lines`, has a JSON Schema"]
+    lines += ["Every `--json` document, and every line of `--json-lines`, has a JSON Schema"]
     lines += [
         "in the package, under `ioprism/schemas/`. Times are seconds, sizes bytes, rates bytes"
     ]

@@ -113,11 +113,20 @@ SERVERS = {
     "validate --run": BENCHMARK,
 }  # fmt: skip
 
+RATES = {"read": NUMBER, "write": NUMBER, "operations": NUMBER, "opens": NUMBER}
+LOADS = each(keys({"name": TEXT, **RATES, "share": NUMBER, "user": TEXT}))
+SERVERS_WATCH = keys({
+    "time": NUMBER, "round": WHOLE, "seconds": NUMBER, **RATES,
+    "moved": keys({"read": WHOLE, "write": WHOLE}), "unattributed": NUMBER,
+    "jobs": LOADS, "users": LOADS, "targets": LOADS,
+    "counts": keys(dict.fromkeys(("jobs", "users", "targets", "sources", "answered"), WHOLE)),
+    "notes": each(TEXT),
+})  # fmt: skip
 INTERVAL = keys({"low": NUMBER, "high": NUMBER, "level": NUMBER})
 ESTIMATE = keys({
     "pattern": keys({
         "nodes": WHOLE, "cores_per_node": WHOLE, "burst_bytes": NUMBER,
-        "stripe_count": maybe(WHOLE), "node_list": maybe(TEXT),
+        "stripe_count": maybe(WHOLE), "node_list": maybe(TEXT), "access": TEXT,
     }),
     "seconds": NUMBER, "interval": INTERVAL, "noisy_interval": INTERVAL, "warnings": each(TEXT),
     "leading": each(TEXT), "may_lead": each(TEXT),

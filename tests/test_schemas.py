@@ -244,3 +244,14 @@ def predictions() -> Iterator[Prediction]:
 def test_lines_of_watch_follow_their_schema() -> None:
     for prediction in predictions():
         check("watch", json.loads(prediction_line("job", prediction, messages=3, ranks=None)))
+
+
+def test_rounds_of_servers_watch_follow_their_schema(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    record.write_text("server,t,br,bw,rdc,wc,oc,cc\nion0,1700000000,1,2,3,4,5,6\n")
+    words = ("--file", record, "--rounds", "2", "--interval", "0", "--json-lines")
+    done = CliRunner().invoke(main, ["servers", "watch", *map(str, words)])
+
+    for line in done.stdout.splitlines():
+        check("servers-watch", json.loads(line))
+    assert done.exit_code == 0

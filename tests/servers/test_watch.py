@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from ioprism import servers
 from ioprism.cli import main
 from ioprism.servers.polling import CommandSource, FileSource, FollowedFile
-from ioprism.servers.watch import LoadRound, LoadWatch, WatchOptions
+from ioprism.servers.watch import LoadRound, LoadWatch, WatchPlan
 
 MIB = 2**20
 START = 1_700_000_000.0
@@ -32,7 +32,7 @@ class Machine:
         self.path = tmp_path / "answer"
         self.watch = LoadWatch(
             [FileSource(self.path)],
-            WatchOptions(**options),
+            WatchPlan(**options),
             wall=lambda: self.now,
             steady=lambda: self.now,
         )
@@ -148,7 +148,7 @@ def test_an_appended_file_is_followed_by_whole_lines(tmp_path: Path) -> None:
         "_fs_io_s_ _n_ 10.0.0.1 _nn_ n1 _rc_ 0 _t_ {} _tu_ 0 _cl_ c _fs_ f _d_ 1 _br_ 0 _bw_ {} "
     )
     record += "_oc_ 0 _cc_ 0 _rdc_ 0 _wc_ 0 _dir_ 0 _iu_ 0\n"
-    watch = LoadWatch([FollowedFile(path)], WatchOptions(), steady=lambda: now[0])
+    watch = LoadWatch([FollowedFile(path)], WatchPlan(), steady=lambda: now[0])
     path.write_text(record.format(1000, 0))
     watch.round()
     with path.open("a") as file:
@@ -171,7 +171,7 @@ def test_an_appended_file_is_followed_by_whole_lines(tmp_path: Path) -> None:
     ("exit 4", True, "exit code 4"),
 ])  # fmt: skip
 def test_commands_that_fail_are_one_note(command: str, shell: bool, wrong: str) -> None:
-    watch = LoadWatch([CommandSource(command, shell=shell)], WatchOptions(timeout=0.2))
+    watch = LoadWatch([CommandSource(command, shell=shell)], WatchPlan(timeout=0.2))
 
     begun = time.monotonic()
     result = watch.round()

@@ -105,7 +105,11 @@ def test_ior_results_are_read_from_its_json(tmp_path: Path) -> None:
     found = read_runs(write(tmp_path, ior_json()))
 
     assert found.format == "ior-json"
-    assert [run.seconds for run in found.runs] == [0.25, 0.5]
+    assert [(run.pattern.access, run.seconds) for run in found.runs] == [
+        ("write", 0.25),
+        ("write", 0.5),
+        ("read", 9.0),
+    ]
     assert found.runs[0].pattern == WritePattern(2, 4, 64, label="ior 8x4")
 
 
@@ -119,8 +123,18 @@ def test_ior_results_are_read_from_its_text(
     found = read_runs(write(tmp_path, text))
 
     assert found.format == "ior-text"
-    assert [run.seconds for run in found.runs] == times
+    writes = [run.seconds for run in found.runs if run.pattern.access == "write"]
+    assert writes == times
     assert found.runs[0].pattern == WritePattern(2, 4, burst, label="ior 8x4")
+
+
+@pytest.mark.parametrize(
+    "text", [ior_json(own_files=0), IOR_TEXT.replace("file-per-process", "single-shared-file")]
+)
+def test_one_file_of_all_processes_is_another_access(tmp_path: Path, text: str) -> None:
+    found = read_runs(write(tmp_path, text))
+
+    assert {run.pattern.access for run in found.runs} == {"shared-write", "shared-read"}
 
 
 @pytest.mark.parametrize(
@@ -133,8 +147,6 @@ def test_ior_results_are_read_from_its_text(
         ('{"tests": [{}]}', "not a complete JSON result"),
         (ior_json()[:-40], "not a complete JSON result"),
         (ior_json(times=(0.0, 1.0)), "1 write time missing"),
-        (ior_json(own_files=0), "it contains no runs"),
-        (IOR_TEXT.replace("file-per-process", "single-shared-file"), "it contains no runs"),
         (IOR_TEXT.replace("tasks  ", "taskz  "), "options cannot be read"),
         (b"\x1f\x8b\x08broken", "damaged"),
         (b"\xff\xfe\x00\x01", "damaged"),
@@ -149,7 +161,8 @@ def test_what_holds_no_runs_is_refused(tmp_path: Path, content: str | bytes, rea
 def test_the_json_of_a_real_ior_run_is_read(shared_data: Path) -> None:
     found = read_runs(shared_data / "darshan/made/h_ior_easy_fpp_posix.ior.json")
 
-    assert [run.seconds for run in found.runs] == [0.26, 0.244]
+    writes = [run.seconds for run in found.runs if run.pattern.access == "write"]
+    assert writes == [0.26, 0.244]
     assert found.runs[0].pattern.burst_bytes == 64 * 2**20
 
 

@@ -38,6 +38,7 @@ from ioprism.servers.validation import BenchmarkPlan, run_benchmark
 from ioprism.units import format_counted, parse_bytes
 
 if TYPE_CHECKING:
+    from ioprism.servers.polling import PolledSource
     from ioprism.servers.watch import LoadRound
 
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
@@ -248,7 +249,7 @@ def watch(
     host: str,
     token_file: Path | None,
     quiet: bool,
-    **chosen: Any,  # noqa: ANN401 - as `WatchOptions` has them
+    **chosen: Any,  # noqa: ANN401 - as `WatchPlan` has them
 ) -> None:
     """Show who loads the file system now: jobs, users and targets.
 
@@ -258,10 +259,10 @@ def watch(
     Example: ioprism servers watch --command "lctl get_param obdfilter.*.job_stats" --http 8080
     """
     from ioprism.servers.polling import CommandSource, EndpointSource, FileSource, FollowedFile
-    from ioprism.servers.watch import LoadWatch, WatchOptions
+    from ioprism.servers.watch import LoadWatch, WatchPlan
     from ioprism.servers.watch_output import LoadServer
 
-    sources = [
+    sources: list[PolledSource] = [
         *(CommandSource(text, shell=chosen["shell"]) for text in commands),
         *map(EndpointSource, endpoints),
         *map(FileSource, files),
@@ -271,7 +272,7 @@ def watch(
         raise click.UsageError(
             "nothing to watch.\nHint: use --command, --prometheus, --file or --follow."
         )
-    watch = LoadWatch(sources, WatchOptions(**chosen))
+    watch = LoadWatch(sources, WatchPlan(**chosen))
     stopped = threading.Event()
     with ExitStack() as stack:
         server = None
@@ -285,7 +286,7 @@ def watch(
                 output.say("warning: the page's token crosses the network unencrypted")
         for number in (signal.SIGTERM, signal.SIGINT):
             stack.callback(signal.signal, number, signal.signal(number, lambda *_: stopped.set()))
-        show = stack.enter_context(_shown_rounds(json_lines=json_lines))
+        show = stack.enter_context(_rounds_output(json_lines=json_lines))
         due = time.monotonic()
         while not stopped.is_set() and (rounds is None or watch.number < rounds):
             result = watch.round()
@@ -298,7 +299,7 @@ def watch(
 
 
 @contextmanager
-def _shown_rounds(*, json_lines: bool) -> Iterator[Callable[[LoadRound], None]]:
+def _rounds_output(*, json_lines: bool) -> Iterator[Callable[[LoadRound], None]]:
     """Yield what shows rounds on standard output: tables that refresh, or a line per round."""
     from ioprism.servers.watch_output import load_view, round_values
 

@@ -6,6 +6,7 @@ takes no memory.
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import signal
@@ -15,7 +16,6 @@ import urllib.request
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from shutil import copyfileobj
 from typing import IO, Protocol
 from urllib.parse import urlsplit
 
@@ -33,8 +33,15 @@ class NoAnswerError(Exception):
 class PolledSource(Protocol):
     """Something that can be asked for counters."""
 
-    name: str
-    follows: bool  # whether an answer holds only what is new
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def follows(self) -> bool:
+        """Whether an answer holds only what is new."""
+        ...
 
     def fetch(self, target: Path, timeout: float) -> bool:
         """Write an answer to a file; return whether there is one.
@@ -176,21 +183,10 @@ class EndpointSource:
 
 
 def _copy(source: IO[bytes], target: Path) -> None:
+    left = MAX_ANSWER
     with target.open("wb") as file:
-        copyfileobj(_Limited(source), file, COPY_BLOCK)
-
-
-@dataclass(slots=True)
-class _Limited:
-    """A file that ends with an error when it is implausibly long."""
-
-    file: IO[bytes]
-    left: int = MAX_ANSWER
-
-    def read(self, size: int) -> bytes:
-        """Read some bytes."""
-        data = self.file.read(size)
-        self.left -= len(data)
-        if self.left < 0:
-            raise OSError(27, "the answer is implausibly long")
-        return data
+        while data := source.read(COPY_BLOCK):
+            left -= len(data)
+            if left < 0:
+                raise OSError(errno.EFBIG, "the answer is implausibly long")
+            file.write(data)

@@ -298,15 +298,15 @@ def _add_watched_file(
 ) -> None:
     if not samples.height:
         return
-    times = samples["time_us"]
+    times: list[int] = samples["time_us"].to_list()
     number = 1 + max((int(name.split("-")[2].split(".")[0]) for name in watched), default=0)
-    name = f"{level}-{max(0, times.min())}-{number}.parquet"
+    name = f"{level}-{max(0, min(times))}-{number}.parquet"
     with _writing(folder / "watched" / name) as temporary:
         write_checked(samples, temporary)
     named = samples.group_by("server").agg(of_jobs=pl.col("job").is_not_null().any())
     watched[name] = {
         "rows": samples.height,
-        "span": [times.min(), times.max()],
+        "span": [min(times), max(times)],
         "servers": named["server"].sort().to_list(),
         "per_job": named.filter("of_jobs")["server"].sort().to_list(),
     }

@@ -72,7 +72,7 @@ _NO_ANSWER = COUNTERS.empty().with_columns(now=pl.lit(0.0))
 
 
 @dataclass(frozen=True, slots=True)
-class WatchOptions:
+class WatchPlan:
     """What to ask, how often, and what to keep."""
 
     interval: float = 30.0  # seconds from one round to the next
@@ -126,7 +126,7 @@ class LoadWatch:
     """Asks all sources in rounds and keeps what the next round needs."""
 
     sources: Sequence[PolledSource]
-    options: WatchOptions
+    options: WatchPlan
     wall: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     moved: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOVED, 0))
@@ -436,7 +436,7 @@ def _top(
     rows = [
         LoadRow(
             printable(str(row[key])),
-            *(row[name] for name in RATES),
+            **{name: row[name] for name in RATES},
             share=(row["read"] + row["write"]) / total if total else 0.0,
             user=(users or {}).get(row[key], ""),
         )
@@ -445,5 +445,5 @@ def _top(
     if busy.height > top:
         rest = busy.slice(top).select(pl.col(RATES).sum()).row(0, named=True)
         share = (rest["read"] + rest["write"]) / total if total else 0.0
-        rows.append(LoadRow(OTHER, *rest.values(), share=share))
+        rows.append(LoadRow(OTHER, **rest, share=share))
     return tuple(rows)

@@ -120,23 +120,27 @@ class OthersRates:
     def more_targets(self, rows: Sequence[AchievedRate]) -> tuple[float, int] | None:
         """Return the most that more targets would save, and the number of jobs that show it.
 
-        Such jobs may also share no files: they can rule the cause out, not prove it. None where
-        neither operation has enough jobs to compare with.
+        Such jobs may also share no files: they can rule the cause out, not prove it. What a run
+        with as few targets reached needs no more of them. None where neither operation has enough
+        jobs to compare with.
         """
         room, jobs = 0.0, 0
         for row in _largest_of_operations(rows):
             if row.targets is None:
                 return None
             near = (pl.col("size_class") - row.size_class).abs() <= NEXT_CLASS
-            twins = self._similar(row).filter(
-                near & (pl.col("targets") >= SIMILAR_TARGETS * row.targets)
+            others = self._similar(row).filter(near)
+            costs = _costs(others.filter(pl.col("targets") >= SIMILAR_TARGETS * row.targets))
+            few = others.filter(
+                (pl.col("shared") == row.shared) & (pl.col("targets") <= row.targets)
             )
-            costs = _costs(twins)
+            own = row.seconds / row.bytes
+            reached = min(own, *_costs(few).tolist()) if few.height else own
             if 1 + len(costs) < MIN_JOBS:
-                room += row.seconds
+                room += row.bytes * reached
                 continue
             jobs = max(jobs, len(costs))
-            room += max(0.0, row.seconds - row.bytes * _quantile(costs, LOWER))
+            room += max(0.0, row.bytes * (reached - _quantile(costs, LOWER)))
         return (room, jobs) if jobs else None
 
     def _comparable(self, row: AchievedRate) -> pl.DataFrame:

@@ -383,14 +383,14 @@ def _perfmon_tables(
     step = int(np.median(np.diff(starts)))
     series: dict[tuple[str, str, str], dict[str, NDArray[np.float64]]] = {}
     for number, (place, counter) in legend.items():
-        values = [_measured(words[number - 1]) for words in ordered.values()]
+        values = [_interval_value(words[number - 1]) for words in ordered.values()]
         series.setdefault(place, {})[counter] = np.array(values)
     for (server, part, kind), amounts in series.items():
         table = _counter_table(server, amounts, starts, step, part=part, source=kind)
         yield check_rows(table, tally)
 
 
-def _measured(text: str) -> float:
+def _interval_value(text: str) -> float:
     try:
         return float(text)
     except ValueError:  # null, or a value with a unit

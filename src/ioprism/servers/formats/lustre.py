@@ -25,7 +25,10 @@ from ioprism.servers.formats.records import (
     text_lines,
 )
 
-PARAMETER = re.compile(r"(?:[\w-]+\.)*?([\w-]+?)\.(exports\..*\.)?(md_stats|stats|job_stats)=(.*)")
+PARAMETER = re.compile(
+    r"(?:[\w-]+\.)*?([\w-]+?)\.(exports\.[^=]*\.)?(md_stats|stats|job_stats)=(.*)"
+)
+LONGEST_PARAMETER = 1024  # characters of its name; matching it takes their square
 STATS_LINE = re.compile(
     r"(\w+)\s+(\d{1,20}) samples \[(\w+)\](?:\s+\d+\s+\d+\s+(\d{1,20})(?:\s+\d+)?)?\s*"
 )
@@ -40,7 +43,7 @@ BYTES_OF = {"read_bytes": ("br", "rdc"), "write_bytes": ("bw", "wc")}
 SAMPLES_OF = {"open": "oc", "close": "cc"}
 NO_TIME = "record without a time"
 SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\d+))?\s*")
-LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+LABEL = re.compile(r'(?<!\w)(\w++)="((?:[^"\\]|\\.)*)"')
 ESCAPE = re.compile(r"\\(.)")
 # Metric -> counter, for the target as a whole (lustre_) and for one job (lustre_job_).
 METRICS = {
@@ -179,7 +182,8 @@ class StatsParser:
 
     def take(self, line: str, rows: CounterRows) -> None:
         """Understand one line."""
-        parameter = PARAMETER.fullmatch(line)
+        named = "=" in line[:LONGEST_PARAMETER]
+        parameter = PARAMETER.fullmatch(line) if named else None
         if parameter is not None:
             self._begin_parameter(parameter, rows)
         elif self.skipping or not line.strip():

@@ -174,6 +174,13 @@ def test_the_same_key_gives_the_same_names_and_another_key_others() -> None:
     assert one.command("python3 train.py --rank 0 --nprocs 8").endswith("--rank 0 --nprocs 8")
 
 
+def test_a_number_longer_than_any_name_is_hidden_like_a_word() -> None:
+    hidden = Pseudonyms(bytes(range(32, 64))).path("/" + "7" * 5000)
+
+    assert hidden != Pseudonyms(bytes(range(33, 65))).path("/" + "7" * 5000)
+    assert "777" not in hidden
+
+
 def test_numbers_are_exchanged_one_to_one() -> None:
     names = Pseudonyms(b"k" * 16)
     exchanged = {names.digits(f"{number:04}") for number in range(1, 10_000)}

@@ -18,7 +18,7 @@ from ioprism.formats.registry import read_trace
 from ioprism.formats.signals.text_signals import read_described_text
 from ioprism.formats.strace.replay import CallLines
 from ioprism.model.counters import ReadingOptions, Tally
-from ioprism.servers.formats.lustre import LustreReader
+from ioprism.servers.formats.lustre import LustreReader, PrometheusReader
 from ioprism.servers.formats.records import read_server_map
 from ioprism.servers.formats.schedulers import LoadLevelerReader
 from ioprism.write_time.run_files import read_runs
@@ -39,6 +39,18 @@ JOB = "job_stats:\n- job_id: %s\n  snapshot_time: 9\n  open: { samples: 1, unit:
 def _lustre_job(path: Path) -> object:
     (table,) = LustreReader().read(path, ReadingOptions(), Tally())
     return table["job"].item()
+
+
+def _lustre_rows(path: Path) -> object:
+    tally = Tally()
+    tables = list(LustreReader().read(path, ReadingOptions(), tally))
+    return sum(table.height for table in tables)
+
+
+def _prometheus_rows(path: Path) -> object:
+    tally = Tally()
+    tables = list(PrometheusReader().read(path, ReadingOptions(), tally))
+    return sum(table.height for table in tables), sum(tally.left_out.values())
 
 
 def _owner(path: Path) -> object:
@@ -65,6 +77,8 @@ def _answer(read: Callable[[Path], object], path: Path) -> object:
         (" " * MANY + "x", read_layout, "it does not list the"),
         (f"IOR xfer\na{' ' * MANY}\n", read_runs, "it contains no runs."),
         (JOB % GAP, _lustre_job, GAP),
+        ("a" + ".exports.b" * (MANY // 2) + "=1\n", _lustre_rows, 0),
+        (f'lustre_write_bytes_total{{a="{"b"}"{"9" * MANY}}} 1\n', _prometheus_rows, (0, 1)),
         (f"===== Job a =====\nOwner: {GAP}\n", _owner, []),
         (f"1 1.0 write(1, {'a) ' * MANY}", _damaged_lines, [1]),
     ],

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
-from ioprism.formats.isolation import IsolationError, attempt
+from ioprism.formats import isolation
+from ioprism.formats.budget import VARIABLE
+from ioprism.formats.isolation import IsolationError, attempt, columns_of
 
 
 def test_what_it_prints_comes_back() -> None:
@@ -35,3 +38,19 @@ def test_nothing_is_imported_from_where_the_user_is(
 def test_a_failure_is_told(code: str, message: str) -> None:
     with pytest.raises(IsolationError, match=message):
         attempt(code, "", seconds=2)
+
+
+def test_a_small_file_of_many_equal_rows_takes_no_more_than_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "LIBRARIES", 400 * 2**20)
+    monkeypatch.setenv(VARIABLE, "1MB")
+    for rows in (1000, 10**7):
+        equal = pl.repeat(1.5, rows, dtype=pl.Float64)
+        table = pl.select(start=equal, end=equal, operation=pl.repeat("read", rows), more=equal)
+        table.write_parquet(tmp_path / f"{rows}.parquet", row_group_size=rows)
+
+    assert columns_of([tmp_path / "1000.parquet"]) == [["start", "end", "operation", "more"]]
+    assert (tmp_path / "10000000.parquet").stat().st_size < 10**6
+    with pytest.raises(IsolationError, match=r"more memory .* see --reading-budget"):
+        columns_of([tmp_path / "10000000.parquet"])

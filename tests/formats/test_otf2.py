@@ -14,6 +14,7 @@ import pytest
 
 from ioprism import BrokenTraceError, read
 from ioprism.formats import otf2
+from ioprism.formats.budget import VARIABLE
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests/data/otf2"
@@ -47,6 +48,7 @@ def test_an_archive_that_its_library_never_opens_is_an_error(
 ) -> None:
     pytest.importorskip("otf2")
     monkeypatch.setattr(otf2, "SECONDS", 2.0)
+    monkeypatch.setenv(VARIABLE, "64GB")
     shutil.copytree(DATA, tmp_path / "archive")
     anchor = tmp_path / "archive/traces.otf2"
     content = anchor.read_bytes()

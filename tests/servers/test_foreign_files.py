@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 from ioprism import BrokenTraceError
+from ioprism.formats import foreign_database
 from ioprism.formats.foreign_database import opened_tables
 from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.servers.formats.monitoring import LmtReader, TokioReader
@@ -86,8 +87,25 @@ def test_reading_a_database_leaves_nothing_beside_it(tmp_path: Path) -> None:
     for left in tmp_path.glob("lmt.db-*"):
         left.unlink()
 
+    with opened_tables(path, "OST_DATA") as tables:
+        assert next(tables.rows("OST_DATA", "WRITE_BYTES")) == (20,)
+        assert list(tmp_path.iterdir()) == [path]
     assert samples(path)["bw"].to_list() == [20]
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_scan_ends_after_the_steps_that_its_size_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+    path = database(
+        tmp_path / "lmt.db", OST_DATA, f"INSERT INTO OST_DATA {many} SELECT 7, 1, i, i FROM n;"
+    )
+    for name in ("LEAST_STEPS", "STEPS_PER_BYTE"):
+        monkeypatch.setattr(foreign_database, name, 0)
+
+    with pytest.raises(BrokenTraceError, match="interrupted"):
+        samples(path)
 
 
 def test_other_tables_cannot_be_read_nor_more_steps_made_than_a_scan_needs(tmp_path: Path) -> None:
@@ -145,9 +163,17 @@ def _text(group: Any, _: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [_external_data, _external_link, _soft_link, _virtual, _pipe, _text]
+    ("change", "why"),
+    [
+        (_external_data, "stored in another file"),
+        (_external_link, "is a link"),
+        (_soft_link, "is a link"),
+        (_virtual, "stored in another file"),
+        (_pipe, "stored in another file"),
+        (_text, "not numbers"),
+    ],
 )
-def test_a_series_stored_elsewhere_is_refused(tmp_path: Path, change: Change) -> None:
+def test_a_series_stored_elsewhere_is_refused(tmp_path: Path, change: Change, why: str) -> None:
     path = tmp_path / "series.hdf5"
     with h5py.File(path, "w") as file:
         group = file.create_group("datatargets")
@@ -167,4 +193,4 @@ def test_a_series_stored_elsewhere_is_refused(tmp_path: Path, change: Change) ->
     reading.start()
     reading.join(SOON)
 
-    assert failed and "cannot be read" in failed[0]
+    assert failed and why in failed[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
+from ioprism.formats.budget import BASE, allowance
 from ioprism.model.trace import Warn
 from ioprism.text import printable
 
@@ -20,15 +21,26 @@ class IsolationError(Exception):
     """The other process failed; the message says how."""
 
 
-def attempt(code: str, given: str, *, seconds: float) -> str:
+LIBRARIES = 2**30  # bytes; importing polars and reading a small file take half of it
+_LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_DATA, ({bytes}, {bytes}))\n"
+
+
+def attempt(code: str, given: str, *, seconds: float, memory: int = BASE) -> str:
     """Run a piece of Python with `given` as its input; return what it prints.
 
+    Args:
+        code: the piece.
+        given: its standard input.
+        seconds: that it may take.
+        memory: bytes that it may take beside what libraries need in any case.
+
     Raises:
-        IsolationError: it raised, crashed, or took longer than this.
+        IsolationError: it raised, crashed, or took more than this.
     """
+    limited = _LIMITED.format(bytes=LIBRARIES + memory) + code
     try:
         tried = subprocess.run(  # noqa: S603 - our own interpreter, our own code
-            [sys.executable, "-P", "-c", code],  # -P: nothing is imported from where the user is
+            [sys.executable, "-P", "-c", limited],  # -P: nothing is imported from where the user is
             input=given,
             capture_output=True,
             text=True,
@@ -38,6 +50,8 @@ def attempt(code: str, given: str, *, seconds: float) -> str:
         )
     except subprocess.TimeoutExpired as error:
         raise IsolationError(f"still running after {seconds:.0f} s") from error
+    if tried.returncode and "memory allocation" in tried.stderr:
+        raise IsolationError("it takes more memory than its size allows; see --reading-budget")
     if tried.returncode:
         said = [line for line in tried.stderr.splitlines() if line and not line.startswith(" ")]
         raise IsolationError(_why(tried.returncode, printable(said[-1]) if said else ""))
@@ -87,7 +101,9 @@ def columns_of(paths: Sequence[Path]) -> list[list[str]]:
 @lru_cache(maxsize=16)
 def _try_files(files: tuple[_Key, ...]) -> list[list[str]]:
     limit = SECONDS + sum(size for _, size, _ in files) / PER_SECOND
-    said = attempt(_READ_ALL, json.dumps([name for name, _, _ in files]), seconds=limit)
+    names = [name for name, _, _ in files]
+    memory = max(allowance(Path(name)) for name in names)  # one after the other
+    said = attempt(_READ_ALL, json.dumps(names), seconds=limit, memory=memory)
     columns: list[list[str]] = json.loads(said)
     return columns
 

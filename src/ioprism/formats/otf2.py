@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.errors import BrokenTraceError, ReaderUnavailableError
+from ioprism.formats.budget import PER_BYTE, allowance
 from ioprism.formats.calls import Row, RowPartition, TraceSpan, plausible
 from ioprism.formats.isolation import IsolationError, attempt
 from ioprism.model.files import file_table
@@ -58,7 +59,13 @@ class Otf2Reader:
         library = _library(source)
         anchor = _anchor(source) or source
         try:
-            attempt(_OPEN, json.dumps(str(anchor)), seconds=_time_to_open(anchor))
+            size = sum(path.stat().st_size for path in anchor.parent.rglob("*.def"))
+            attempt(
+                _OPEN,
+                json.dumps(str(anchor)),
+                seconds=SECONDS + size / DEFINITIONS_PER_SECOND,
+                memory=allowance(anchor) + PER_BYTE * size,
+            )
         except IsolationError as error:
             raise _broken(source, error) from error
         content = Otf2Archive(anchor)
@@ -88,12 +95,6 @@ class Otf2Reader:
             load_files=lambda: file_table(list(span.paths)),
             load_processes=partial(_process_table, locations),
         )
-
-
-def _time_to_open(anchor: Path) -> float:
-    """Seconds that reading the definitions may take."""
-    sizes = (path.stat().st_size for path in anchor.parent.rglob("*.def"))
-    return SECONDS + sum(sizes) / DEFINITIONS_PER_SECOND
 
 
 def _library(source: Path) -> ModuleType:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 VARIABLE = "IOPRISM_ANONYMISE"  # the path of a key file: processes that are started know it too
 FEWEST_BYTES = 16  # of a key: 128 bits cannot be guessed
 LETTERS = 10  # of a word's digest: 26^10 words, so that a million names rarely share one
+MOST_DIGITS = 255  # of a number in a name; longer ones are words, as are names no file can have
 KEPT_DIGITS = 3
 ROUNDS = 4  # of the exchange of numbers; three are enough against guessing (Luby, Rackoff 1988)
 
@@ -126,7 +127,7 @@ class Pseudonyms:
         return ".".join(parts) + (ending[0] if ending else "")
 
     def _run(self, run: str) -> str:
-        if not run.isdecimal():
+        if not run.isdecimal() or len(run) > MOST_DIGITS:
             return run if run in "-_" else self.word(run)
         return run if len(run) <= KEPT_DIGITS or not int(run) else self.digits(run)
 

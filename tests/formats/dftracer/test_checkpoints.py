@@ -80,6 +80,9 @@ def test_workers_share_a_single_member(single: Path) -> None:
 
 
 def test_an_index_is_kept_beside_the_trace_only_where_that_is_asked_for(single: Path) -> None:
+    read_trace(single, reading=Reading(workers=here))
+    assert not beside(single).exists()
+
     cut = read_trace(single, reading=Reading(workers=here, indexes_beside_files=True))
 
     assert len(cut.partitions) >= 4

@@ -37,7 +37,10 @@ from ioprism.servers.formats.records import (
     microseconds,
 )
 
-PARAMETER = re.compile(r"(?:[\w-]+\.)*?([\w-]+?)\.(exports\..*\.)?(md_stats|stats|job_stats)=(.*)")
+PARAMETER = re.compile(
+    r"(?:[\w-]+\.)*?([\w-]+?)\.(exports\.[^=]*\.)?(md_stats|stats|job_stats)=(.*)"
+)
+LONGEST_PARAMETER = 1024  # characters of its name; matching it takes their square
 STATS_LINE = re.compile(
     r"(\w+)\s+(\d{1,20}) samples \[(\w+)\](?:\s+\d+\s+\d+\s+(\d{1,20})(?:\s+\d+)?)?\s*"
 )
@@ -297,13 +300,16 @@ class _Answers:
 
 def _parameters(text: str) -> Iterator[re.Match[str]]:
     """Yield the lines that name a parameter; they are searched for by their end, which is fast."""
-    place = text.find("stats=")
+    place, end = text.find("stats="), -1
     while place >= 0:
-        start = text.rfind("\n", 0, place) + 1
-        end = text.find("\n", place)
-        match = PARAMETER.fullmatch(text, start, len(text) if end < 0 else end)
-        if match is not None:
-            yield match
+        line = text.rfind("\n", max(0, place - LONGEST_PARAMETER), place) + 1
+        if line or place < LONGEST_PARAMETER:
+            if end < place:
+                end = text.find("\n", place)
+                end = len(text) if end < 0 else end
+            match = PARAMETER.fullmatch(text, line, end)
+            if match is not None:
+                yield match
         place = text.find("stats=", place + 1)
 
 

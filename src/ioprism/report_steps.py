@@ -114,10 +114,10 @@ def document_of(
     periodicity = _periodicity(held, engine)
     bottlenecks: Bottlenecks | None = None
     if held.partitions:
-        with _noted(notes):
+        with _note_failure(notes):
             bottlenecks = find_bottlenecks(held, engine, top=chosen.top, views=chosen.views)
     phases_of_job: Phases | None = None
-    with _noted([]):
+    with _note_failure([]):
         phases_of_job = phases(held, engine) if evidence.phases is None else Phases(evidence.phases)
     findings = rank_all(
         insights.findings,
@@ -183,7 +183,7 @@ def _periodicity(trace: Trace, engine: Engine) -> Periodicity | None:
     """The periodicity of all I/O, or of one direction where only that has one."""
     first: Periodicity | None = None
     for direction in _directions(trace, engine):
-        with _noted([]):
+        with _note_failure([]):
             signal = sample(bandwidth(trace, engine, direction=direction))
             answer = signal_periodicity(signal, direction=direction)
             if answer.period is not None:
@@ -198,7 +198,7 @@ def _negligible(trace: Trace, limits: Thresholds) -> float:
 
 
 @contextmanager
-def _noted(notes: list[str]) -> Iterator[None]:
+def _note_failure(notes: list[str]) -> Iterator[None]:
     """Let a question that the trace cannot answer leave a note instead."""
     try:
         yield

@@ -72,12 +72,12 @@ def page_or_figure(
                 page, request = None, FigureRequest(command, figure, target, width, force)
             return function(*args, page=page, figure=request, force=force, **others)
 
-        return stack_decorators(*_declared(command))(with_figure)
+        return stack_decorators(*_figure_options(command))(with_figure)
 
     return decorate
 
 
-def _declared(command: str) -> list[Decorator]:
+def _figure_options(command: str) -> list[Decorator]:
     return [
         option("--output", "-o", "output_file", metavar="FILE", type=PATH,
                help="HTML page to write; with --figure, an .svg, .png or .pdf file."),

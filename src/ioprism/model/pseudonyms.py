@@ -136,12 +136,12 @@ class Pseudonyms:
         half = len(number) // 2
         left, right = number[:half], number[half:]
         for place in range(ROUNDS):
-            left = self._moved(left, f"{place} left {right}")
-            right = self._moved(right, f"{place} right {left}")
+            left = self._shift(left, f"{place} left {right}")
+            right = self._shift(right, f"{place} right {left}")
         exchanged = left + right
         return exchanged if int(exchanged) else self.digits(exchanged)
 
-    def _moved(self, digits: str, by: str) -> str:
+    def _shift(self, digits: str, by: str) -> str:
         size = 10 ** len(digits)
         return f"{(int(digits) + self._number(by, size)) % size:0{len(digits)}}"
 
@@ -242,7 +242,7 @@ def _files(files: pl.DataFrame, names: Pseudonyms) -> pl.DataFrame:
 
     changed = files.with_columns(
         path=pl.Series([names.path(path) for path in files["path"]], dtype=pl.String),
-        mount=_mapped(files["mount"], names.path),
+        mount=_map_column(files["mount"], names.path),
         # Darshan's identifier is a digest of the path that everyone can compute.
         id=pl.lit(None, dtype=pl.UInt64),
     )
@@ -251,8 +251,8 @@ def _files(files: pl.DataFrame, names: Pseudonyms) -> pl.DataFrame:
 
 def _processes(processes: pl.DataFrame, names: Pseudonyms) -> pl.DataFrame:
     return processes.with_columns(
-        host=_mapped(processes["host"], names.host),
-        application=_mapped(processes["application"], names.component),
+        host=_map_column(processes["host"], names.host),
+        application=_map_column(processes["application"], names.component),
     )
 
 
@@ -263,11 +263,11 @@ def _counters(tables: Mapping[str, pl.DataFrame], module: str, names: Pseudonyms
     table = tables[module]
     texts = [name for name, kind in table.schema.items() if kind == pl.String]
     return table.with_columns(
-        _mapped(table[name], names.host if name == "host" else names.word) for name in texts
+        _map_column(table[name], names.host if name == "host" else names.word) for name in texts
     )
 
 
-def _mapped(column: pl.Series, rename: Callable[[str], str]) -> pl.Series:
+def _map_column(column: pl.Series, rename: Callable[[str], str]) -> pl.Series:
     import polars as pl
 
     known = {name: rename(name) for name in column.drop_nulls().unique()}

@@ -39,9 +39,9 @@ SHORT_PER_LONG = 0.5
 # Gaps whose deviation is at most this share of their mean are even.
 EVEN = 0.5
 PAUSE = 0.25  # even gaps below this share of the busy intervals are pauses within one phase
-# Uneven gaps of one population separate phases where a person would see them.
-VISIBLE_SHARE = 0.01  # of the time from the first call to the last
-LEAST_IDLE = 0.01  # phases are apart for at least this share of that time, all together
+# Uneven gaps of one population separate phases where a person would see them, and all gaps
+# together must be visible, too: this share of the time from the first call to the last.
+VISIBLE_SHARE = 0.01
 
 # Bursts of the data rate.
 RATE_BINS = 1024
@@ -91,7 +91,7 @@ def gap_threshold(start: Floats, end: Floats, *, span: float = 0.0) -> float:
     threshold = _between_populations(seen, floor, hidden=len(gaps) - len(seen))
     if threshold is None:
         threshold = _of_one_population(seen, median(end - start), span) or undivided
-    return threshold if gaps[gaps >= threshold].sum() >= LEAST_IDLE * span else undivided
+    return threshold if gaps[gaps >= threshold].sum() >= VISIBLE_SHARE * span else undivided
 
 
 def _between_populations(gaps: Floats, floor: float, *, hidden: int) -> float | None:

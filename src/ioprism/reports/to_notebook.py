@@ -46,7 +46,7 @@ class Figure:
         return page(self.document, only=self.name)
 
     def _repr_html_(self) -> str:
-        framed = _framed(self.document, self.title, FIGURE_HEIGHT, self.to_html)
+        framed = _in_frame(self.document, self.title, FIGURE_HEIGHT, self.to_html)
         return framed or f"<p>{escape(self.title)}: too large for a notebook.</p>"
 
 
@@ -71,11 +71,11 @@ def summary(document: Document) -> str:
     """Return the story as HTML, and below it the page, if it is not too large."""
     from ioprism.reports.to_html.report import page
 
-    framed = _framed(document, "ioprism report", HEIGHT, lambda: page(document))
+    framed = _in_frame(document, "ioprism report", HEIGHT, lambda: page(document))
     return story(document) + (framed or "<p>Write the pictures to a file: report.to_html(path)</p>")
 
 
-def _framed(document: Document, title: str, height: int, page: Callable[[], str]) -> str:
+def _in_frame(document: Document, title: str, height: int, page: Callable[[], str]) -> str:
     """The page in a frame; nothing if it is too large for a notebook."""
     text = page() if document.timeline.marks.height < LARGEST // 6 else ""
     if not text or len(text) > LARGEST:

@@ -11,7 +11,7 @@ import pytest
 from ioprism import EVENTS, FILES, PROCESSES, Job, LocalEngine, MemoryPartition, Trace, read
 from ioprism.views.picture.packed import RUNS, pack, tick_of
 from ioprism.views.picture.tiles import tiles_of
-from ioprism.views.picture.timeline import MARKS, Calls, Runs, Window, finished, timeline
+from ioprism.views.picture.timeline import MARKS, Calls, Runs, Window, marks_of_runs, timeline
 from tests.conftest import SHARED_DATA, TEST_DATA
 
 DATA = TEST_DATA / "darshan"
@@ -80,11 +80,11 @@ def test_combining_runs_again_changes_nothing() -> None:
     twice = view.combine(once.lazy()).collect()
 
     order = ["layer", "rank", "operation", "start"]
-    assert finished(once).sort(order).equals(finished(twice).sort(order))
+    assert marks_of_runs(once).sort(order).equals(marks_of_runs(twice).sort(order))
 
 
 def test_a_run_of_several_files_names_none() -> None:
-    marks = finished(Runs(100.0).partial(events().lazy()).collect())
+    marks = marks_of_runs(Runs(100.0).partial(events().lazy()).collect())
 
     assert marks["file"].null_count() == marks.height
 
@@ -171,7 +171,7 @@ def test_a_regular_job_needs_few_bytes_a_call() -> None:
 
     packed = pack(timeline(trace_of(frame), LocalEngine()))
 
-    assert len(packed.deflated()) < 1.0 * count
+    assert len(packed.deflate()) < 1.0 * count
 
 
 def test_runs_carry_their_sums() -> None:

@@ -93,7 +93,7 @@ def about(shown: Timeline) -> dict[str, Any]:
 def embedded(shown: Timeline) -> dict[str, Any]:
     """Return a picture's marks as text."""
     packed = pack(shown)
-    text = base64.b64encode(packed.deflated()).decode("ascii")
+    text = base64.b64encode(packed.deflate()).decode("ascii")
     return {**about(shown), **packed.header(), "data": text}
 
 

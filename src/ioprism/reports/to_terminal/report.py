@@ -77,7 +77,7 @@ def _pictures(shown: Timeline, console: Console) -> None:
     if shown.source == "counters":  # spans of files do not tell when bytes moved
         return
     for direction, verb in (("read", "read"), ("write", "written")):
-        heights = _moved(shown, direction)
+        heights = _bytes_moved(shown, direction)
         if not heights.any():
             continue
         heading(console, f"Bytes {verb} over time")
@@ -87,7 +87,7 @@ def _pictures(shown: Timeline, console: Console) -> None:
         console.print(Text(f"  {left}{right:>{WIDTH - len(left)}}", style="dim"))
 
 
-def _moved(shown: Timeline, direction: str) -> FloatArray:
+def _bytes_moved(shown: Timeline, direction: str) -> FloatArray:
     """Bytes in each column of the picture, at the layers that talk to the system."""
     marks = shown.marks.filter(operation=direction)
     deep = marks.filter(marks["layer"].cast(str).is_in(["posix", "stdio", "daos"]))

@@ -43,7 +43,7 @@ class Packed:
     columns: tuple[tuple[str, int], ...]  # name and bytes of a value, in order
     functions: tuple[str, ...] = ()  # names; a value of 1 means the first
 
-    def deflated(self) -> bytes:
+    def deflate(self) -> bytes:
         """Return the planes as small as they get without taking long."""
         return bytes(isal_zlib.compress(self.planes, LEVEL))
 
@@ -83,7 +83,7 @@ def _needs_sums(marks: pl.DataFrame) -> bool:
 
 def _values(marks: pl.DataFrame, origin: float, tick: float) -> dict[str, Whole]:
     begin, end = (_ticks(marks[name], origin, tick) for name in ("start", "end"))
-    size, offset, reach = (_bounded(marks[name]) for name in ("bytes", "offset", "reach"))
+    size, offset, reach = (_clip_sizes(marks[name]) for name in ("bytes", "offset", "reach"))
     # Where a rank reads on, an offset is the previous one's end: nothing to store.
     expected = np.concatenate(([0], (offset + size)[:-1])) if len(offset) else offset
     layer, operation = (marks[name].to_physical().to_numpy() for name in ("layer", "operation"))
@@ -92,7 +92,7 @@ def _values(marks: pl.DataFrame, origin: float, tick: float) -> dict[str, Whole]
         "start": np.diff(begin, prepend=0),
         "duration": end - begin,
         "rank": np.diff(marks["rank"].to_numpy().astype(np.int64), prepend=0),
-        "file": np.diff(_numbered(marks["file"]), prepend=0),
+        "file": np.diff(_file_numbers(marks["file"]), prepend=0),
         "bytes": size,
         "offset": offset - expected,
         "kind": layer.astype(np.int64) * 16 + operation,
@@ -113,7 +113,7 @@ def _function_names(marks: pl.DataFrame) -> tuple[str, ...]:
 def _named_values(marks: pl.DataFrame, functions: tuple[str, ...]) -> dict[str, Whole]:
     values: dict[str, Whole] = {}
     if marks["process"].n_unique() > marks["rank"].n_unique():  # ranks with several threads
-        values["process"] = np.diff(_numbered(marks["process"]), prepend=0)
+        values["process"] = np.diff(_file_numbers(marks["process"]), prepend=0)
     if functions:
         numbers = pl.Series(np.arange(1, len(functions) + 1, dtype=np.int64))
         code = marks["function"].cast(pl.String).replace_strict(
@@ -129,12 +129,12 @@ def _ticks(seconds: pl.Series, origin: float, tick: float) -> Whole:
     return whole
 
 
-def _bounded(sizes: pl.Series) -> Whole:
+def _clip_sizes(sizes: pl.Series) -> Whole:
     whole: Whole = np.clip(sizes.fill_null(0).to_numpy(), 0, LARGEST).astype(np.int64)
     return whole
 
 
-def _numbered(files: pl.Series) -> Whole:
+def _file_numbers(files: pl.Series) -> Whole:
     numbers: Whole = (files.cast(pl.Int64) + 1).fill_null(0).to_numpy()
     return numbers
 

@@ -22,9 +22,9 @@ from ioprism.views.picture.timeline import (
     Runs,
     Timeline,
     Window,
-    finished,
-    ordered,
-    ordered_runs,
+    marks_of_runs,
+    order_marks,
+    order_runs,
     stretch,
 )
 
@@ -69,7 +69,7 @@ class Tiles:
             if columns not in self._levels:
                 width = stretch(self.start, self.end, columns)
                 runs = Runs(width, row_step(self.ranks)).partial(self.calls).collect()
-                self._levels[columns] = ordered_runs(finished(runs))
+                self._levels[columns] = order_runs(marks_of_runs(runs))
             return self._levels[columns]
 
     def _from_level(self, columns: int, window: Window) -> Timeline:
@@ -84,12 +84,12 @@ class Tiles:
         first, last = ranks or (None, None)
         kept = Window(start, end, first, last).of(self.calls).collect()
         if kept.height <= MOST_CALLS:
-            marks = ordered(Calls().partial(kept.lazy()).collect())
+            marks = order_marks(Calls().partial(kept.lazy()).collect())
             return Timeline(marks, self.start, self.end, self.count)
         step = row_step(self.ranks if ranks is None else ranks[1] - ranks[0] + 1)
         width = stretch(start, end, columns)
         runs = Runs(width, step).partial(kept.lazy()).collect()
-        marks = ordered_runs(finished(runs))
+        marks = order_runs(marks_of_runs(runs))
         return Timeline(marks, self.start, self.end, self.count, width, rank_step=step)
 
 
@@ -102,7 +102,7 @@ def row_step(ranks: int) -> int:
 def tiles_of(trace: Trace, *, most_held: int = MOST_HELD) -> Iterator[Tiles]:
     """Read a trace once and be ready for any window of it."""
     with tempfile.TemporaryDirectory(prefix="ioprism-") as place:
-        calls, count = _kept(trace, Path(place), most_held)
+        calls, count = _keep_calls(trace, Path(place), most_held)
         span = calls.select(pl.col("start").min(), pl.col("end").max(), pl.col("rank").max())
         start, end, last = span.collect().row(0)
         ranks = max(trace.job.ranks or 1, (last or 0) + 1)
@@ -110,7 +110,7 @@ def tiles_of(trace: Trace, *, most_held: int = MOST_HELD) -> Iterator[Tiles]:
         yield Tiles(calls, start or 0.0, runtime if end is None else end, ranks, count)
 
 
-def _kept(trace: Trace, place: Path, most_held: int) -> tuple[pl.LazyFrame, int]:
+def _keep_calls(trace: Trace, place: Path, most_held: int) -> tuple[pl.LazyFrame, int]:
     """Keep what pictures need: in memory, or in files where it is too much for that."""
     pieces: list[pl.DataFrame] = [EVENTS.empty().select(NEEDED)]
     count = rows = 0

@@ -152,7 +152,7 @@ class Runs:
         return ((kind * RANKS + row) * STRETCHES + stretch).alias("key")
 
 
-def finished(runs: pl.DataFrame) -> pl.DataFrame:
+def marks_of_runs(runs: pl.DataFrame) -> pl.DataFrame:
     """Turn combined runs into marks: a run knows its file if all its calls share it."""
     same = pl.col("low") == pl.col("high")
     return runs.with_columns(
@@ -193,12 +193,12 @@ def timeline(trace: Trace, engine: Engine, *, most: int = MOST_MARKS) -> Timelin
     view = timeline_view(span, most=most)
     (marks,) = engine.run(trace, view)
     if isinstance(view, Calls):
-        return Timeline(ordered(marks), start, end, calls)
+        return Timeline(order_marks(marks), start, end, calls)
     width = view.width
     while marks.height > most:
         width *= 2
         marks = Runs(width).combine(marks.lazy()).collect()
-    return Timeline(ordered_runs(finished(marks)), start, end, calls, width)
+    return Timeline(order_runs(marks_of_runs(marks)), start, end, calls, width)
 
 
 def timeline_view(span: pl.DataFrame, *, most: int = MOST_MARKS) -> Calls | Runs:
@@ -215,12 +215,12 @@ def stretch(start: float, end: float, columns: int) -> float:
     return max(end - start, 1e-6) / columns
 
 
-def ordered(marks: pl.DataFrame) -> pl.DataFrame:
+def order_marks(marks: pl.DataFrame) -> pl.DataFrame:
     """Return marks with their columns and rows in order."""
     return marks.select(MARKS.names()).cast(MARKS).sort(_ORDER)
 
 
-def ordered_runs(runs: pl.DataFrame) -> pl.DataFrame:
+def order_runs(runs: pl.DataFrame) -> pl.DataFrame:
     """Return runs in order: a rank and operation has one in each stretch, whatever its file."""
     return runs.sort("layer", "rank", "operation", "start")
 
@@ -232,7 +232,7 @@ def heat_map_timeline(trace: Trace) -> Timeline:
     if table is None or not table.height:
         return counter_timeline(trace)
     parts = [_bins(table, direction) for direction in ("read", "write")]
-    marks = ordered(pl.concat(parts))
+    marks = order_marks(pl.concat(parts))
     last = marks["end"].to_numpy()
     end = float(last.max()) if len(last) else runtime
     return Timeline(marks, 0.0, max(end, runtime), 0, _bin_width(table), "heat map")
@@ -275,7 +275,9 @@ def counter_timeline(trace: Trace) -> Timeline:
         if (table := trace.counters.get(name)) is not None
         for operation in ("read", "write", "metadata")
     ]
-    marks = ordered(pl.concat([MARKS.to_frame(), *(part for part in parts if part is not None)]))
+    marks = order_marks(
+        pl.concat([MARKS.to_frame(), *(part for part in parts if part is not None)])
+    )
     if not marks.height:
         return Timeline(marks, 0.0, runtime, 0)
     end = float(marks["end"].to_numpy().max())

@@ -22,7 +22,7 @@ export function bytes(value: Maybe): string {
 
 export const rate = (value: Maybe): string => missing(value) ? "–" : `${bytes(value)}/s`;
 export const count = (value: Maybe): string => missing(value) ? "–" : grouped(Math.round(value));
-export const share = (value: Maybe): string => missing(value) ? "–" : `${(100 * value).toFixed(Math.abs(value) < 0.1 && value !== 0 ? 1 : 0)} %`;
+export const share = (value: Maybe): string => missing(value) ? "–" : `${(100 * value).toFixed(Math.abs(value) < 0.1 && value !== 0 ? 1 : 0).replace("-", "−")} %`;
 export const plural = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 // A length of time: 12 ns, 3.40 ms, 43.2 s, 2 min 20 s, 1 h 05 min.

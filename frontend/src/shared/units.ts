@@ -44,7 +44,7 @@ export function duration(value: Maybe): string {
 // A length and its standard deviation with the digits that the deviation leaves: 10.18 s, standard deviation 0.79 s.
 export function withSpread(value: number, spread: number): string {
   if (!(spread > 0) || value >= 99.95 || value < 1) return `${duration(value)}, standard deviation ${duration(spread)}`;
-  const places = Math.max(0, Math.min(3 - Math.floor(Math.log10(value)), 1 - Math.floor(Math.log10(spread))));
+  const places = Math.max(0, Math.min(3 - Math.floor(Math.log10(+value.toPrecision(4))), 1 - Math.floor(Math.log10(spread))));
   return `${value.toFixed(places)} s, standard deviation ${spread < 10 ** -places ? duration(spread) : `${spread.toFixed(places)} s`}`;
 }
 

@@ -118,7 +118,8 @@ export function scaleTicks(scale: { low: number; high: number; kind: ScaleKind; 
   if (kind === "names") return (scale.names ?? []).map((text, n) => ({ value: n + 0.5, text })); // each in the middle of its unit
   if (kind === "calendar") return calendarTicks(low, high, most).ticks;
   const name = kind === "seconds" ? duration : kind === "share" ? share : kind === "number" ? plain : NAME[kind];
-  if (log) return logTicks(low, high, kind === "bytes" || kind === "rate" ? 2 : 10, most).map((value) => ({ value, text: name(value) }));
+  const binary = kind === "bytes" || kind === "rate";
+  if (log) return logTicks(low, high, binary ? 2 : 10, most).map((value) => ({ value, text: binary && value >= 1 ? tidy(value, kind) : name(value) }));
   if (kind === "seconds") return timeTicks(low, high, most).ticks;
   if (kind === "bytes" || kind === "rate") return [...(low <= 0 ? [{ value: 0, text: "0" }] : []), ...amountTicks(high, kind, most).filter(({ value }) => value >= low)];
   return linearTicks(low, high, most).filter((value) => kind !== "count" || Number.isInteger(value)).map((value) => ({ value, text: name(value) }));

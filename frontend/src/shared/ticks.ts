@@ -91,7 +91,7 @@ const CALENDAR_STEPS = [1, 5, 15, 30, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINU
 const MONTH_STEPS = [1, 3, 6, 12, 24, 60, 120];
 
 export function calendarTicks(low: number, high: number, most: number): Ticks {
-  const step = CALENDAR_STEPS.find((one) => (high - low) / one <= most), ticks: Tick[] = [];
+  const step = CALENDAR_STEPS.find((one) => (high - low) / one <= most + 1), ticks: Tick[] = [];
   if (step === undefined) return monthTicks(low, high, most);
   for (let value = Math.ceil(low / step) * step; value <= high && ticks.length <= 2 * most; value += step) ticks.push({ value, text: step < DAY && value % DAY ? moment(value).slice(11, step < MINUTE ? 19 : 16) : moment(value).slice(0, 10) });
   return { ticks, base: step < DAY && !ticks.some(({ value }) => value % DAY === 0) ? moment(low).slice(0, 10) : null, step };

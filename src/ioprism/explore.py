@@ -12,7 +12,7 @@ import math
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 from ioprism.api import analyse
@@ -70,6 +70,7 @@ def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
 
 
 MOST_COLUMNS = 4000
+FIRST_LOOK = 5.0  # seconds that the story waits for a browser; without one it begins anyway
 
 Query = Mapping[str, str]
 Answer = tuple[str, bytes]  # content type and content
@@ -82,6 +83,7 @@ class Exploration:
         self._trace, self._tiles, self._engine = trace, tiles, engine
         self._page = html_form.framed(preview(trace, tiles), connect=True).encode("utf-8")
         self._story: bytes | None = None
+        self._looked = Event()  # the first picture was asked for and answered
         self.answers: Mapping[str, Callable[[Query], Answer]] = {
             "": self.page,
             "tile": self.tile,
@@ -90,6 +92,7 @@ class Exploration:
 
     def prepare(self) -> None:
         """Make the finer levels and the story, while the user already looks at the page."""
+        self._looked.wait(FIRST_LOOK)  # all cores are for the first picture until then
         for columns in LEVELS:
             self._tiles.level(columns)
         try:
@@ -119,6 +122,7 @@ class Exploration:
         facts = {**packed.header(), "width": shown.width, "rank_step": shown.rank_step}
         header = json.dumps(facts).encode("ascii")
         content = struct.pack("<I", len(header)) + header + packed.planes
+        self._looked.set()
         return "application/octet-stream", content
 
 

@@ -52,7 +52,7 @@ const page: TrackPage<View> = new TrackPage<View>({
   search: { name: "Search applications and events", matches },
   charts: [el("div", { id: "treemap", role: "group", "aria-label": "Potential savings: areas are node-hours, by application and cause" })],
   tracks: () => tracks(),
-  tabs: [{ id: "details", title: "Details", fill: fillDetails }, ...data.tables.map((sheet, n) => ({ id: `table-${n}`, title: sheet.title.split(":")[0], fill: (panel: HTMLElement) => { panel.replaceChildren(); sheetTable(panel, sheet, (row) => chooseRow(row, sheet)); } }))],
+  tabs: [{ id: "details", title: "Details", fill: fillDetails }, ...data.tables.map((sheet, n) => ({ id: `table-${n}`, title: sheet.title.split(":")[0], fill: (panel: HTMLElement) => { panel.replaceChildren(); sheetTable(panel, shownRows(sheet), (row) => chooseRow(row, sheet)); } }))],
   chips: ({ app, filter }) => [...(app ? [chip(`Application: ${app}`, () => page.store.set({ app: "" }))] : []), ...(filter ? [chip(`Shows only what has “${filter}”`, () => page.store.set({ filter: "" }))] : [])],
   commands: [{ title: "All applications", keys: ["c"], run: () => page.store.set({ app: "" }) }],
   changed: (changed, { filter }) => {
@@ -73,6 +73,8 @@ function matches(text: string): Match[] {
   const apps = data.savings.filter(({ name }) => has(name, text)).slice(0, 20).map(({ name }): Match => ({ kind: "app", text: name, run: () => page.store.set({ app: name, tab: "details" }) }));
   return [...apps, ...data.events.filter((event) => has(event.text, text)).slice(0, 20).map((event): Match => ({ kind: "event", text: event.text, run: () => showEvent(event) }))];
 }
+
+const shownRows = (sheet: Sheet): Sheet => ({ ...sheet, rows: sheet.rows.filter((row) => row.some((cell) => has(String(cell), page.store.view.filter))) });
 
 function chooseRow(row: unknown[], sheet: Sheet): RowAction | null {
   const log = sheet.columns.findIndex(({ name }) => name === "log"), report = data.jobs.find((job) => log >= 0 && job.log === row[log])?.report;

@@ -34,7 +34,13 @@ const LEAST_SEEN = 0.5;
 // The layers at which reads and writes count: the lowest that shows them, so that no byte counts twice.
 function countedLayers(job: Job): Counted {
   const moved = [new Map<number, number>(), new Map<number, number>()], { marks } = job;
-  for (let i = 0; i < marks.count; i += 1) if (marks.operation[i] < 2 && marks.bytes[i] > 0) { const sums = moved[marks.operation[i]]; sums.set(marks.layer[i], (sums.get(marks.layer[i]) ?? 0) + marks.bytes[i]); }
+  for (let s = 0; s + 1 < marks.streams.length; s += 1) {
+    const first = marks.streams[s], layer = marks.layer[first];
+    if (marks.operation[first] > 1) continue;
+    let sum = 0;
+    for (let i = first; i < marks.streams[s + 1]; i += 1) sum += marks.bytes[i];
+    if (sum > 0) moved[marks.operation[first]].set(layer, (moved[marks.operation[first]].get(layer) ?? 0) + sum);
+  }
   const height = (layer: number): number => job.data.heights[job.data.layers[layer]] ?? 0;
   return moved.map((sums, operation) => {
     const least = operation === 1 ? LEAST_SEEN * Math.max(...sums.values()) : 0, seen = [...sums].filter(([, size]) => size >= least).map(([layer]) => layer), lowest = Math.min(...seen.map(height));

@@ -2,7 +2,7 @@
 import type { Header } from "./types.ts";
 
 const HAS_BYTES = 1, HAS_PLACE = 2;
-type Column = Uint32Array | Float64Array;
+type Column = Int32Array | Float64Array;
 
 export interface Marks {
   count: number; origin: number; tick: number; functions: string[];
@@ -25,28 +25,31 @@ export async function inflate(packed: Uint8Array): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// Planes: all lowest bytes first, then the next.
-function numbers(raw: Uint8Array, at: number, n: number, width: number): Uint32Array {
-  const made = new Uint32Array(n);
-  for (let plane = 0; plane < width; plane += 1) {
-    const from = at + plane * n, shift = 8 * plane;
-    for (let i = 0; i < n; i += 1) made[i] |= raw[from + i] << shift;
-  }
+// Planes: all lowest bytes first, then the next; two's complement. One pass over all planes: this is most of what opening a page costs.
+function numbers(raw: Uint8Array, at: number, n: number, width: number): Int32Array {
+  const made = new Int32Array(n), a = raw.subarray(at, at + n), b = raw.subarray(at + n, at + 2 * n), c = raw.subarray(at + 2 * n, at + 3 * n), d = raw.subarray(at + 3 * n, at + 4 * n);
+  if (width === 1) for (let i = 0; i < n; i += 1) made[i] = a[i] << 24 >> 24;
+  else if (width === 2) for (let i = 0; i < n; i += 1) made[i] = (a[i] << 16 | b[i] << 24) >> 16;
+  else if (width === 3) for (let i = 0; i < n; i += 1) made[i] = (a[i] << 8 | b[i] << 16 | c[i] << 24) >> 8;
+  else for (let i = 0; i < n; i += 1) made[i] = a[i] | b[i] << 8 | c[i] << 16 | d[i] << 24;
   return made;
 }
 
-// Eight bytes in two's complement, as far as a number holds them exactly.
-function wideNumbers(raw: Uint8Array, at: number, n: number): Float64Array {
-  const low = numbers(raw, at, n, 4), high = numbers(raw, at + 4 * n, n, 4), made = new Float64Array(n);
-  for (let i = 0; i < n; i += 1) made[i] = (high[i] | 0) * 4294967296 + low[i];
+// Up to eight bytes, as far as a number holds them exactly.
+function wideNumbers(raw: Uint8Array, at: number, n: number, width: number): Float64Array {
+  if (width <= 4) return Float64Array.from(numbers(raw, at, n, width));
+  const low = numbers(raw, at, n, 4), high = numbers(raw, at + 4 * n, n, width - 4), made = new Float64Array(n);
+  for (let i = 0; i < n; i += 1) made[i] = high[i] * 4294967296 + (low[i] >>> 0);
   return made;
 }
+
+const WIDE = new Set(["start", "duration", "bytes", "offset", "busy", "extent"]); // counted on, or summed, beyond 32 bits
 
 export function decodeMarks(header: Header, raw: Uint8Array): Marks {
   const n = header.count, c: Record<string, Column> = {};
   let at = 0;
   for (const [name, width] of header.columns) {
-    c[name] = width === 8 ? wideNumbers(raw, at, n) : numbers(raw, at, n, width);
+    c[name] = WIDE.has(name) ? wideNumbers(raw, at, n, width) : numbers(raw, at, n, width);
     at += width * n;
   }
   const marks: Marks = {
@@ -56,19 +59,25 @@ export function decodeMarks(header: Header, raw: Uint8Array): Marks {
     flags: Uint8Array.from(c["flags"]), calls: c["calls"] ?? null, busy: c["busy"] ?? null, extent: c["extent"] ?? null,
     process: c["process"] ? new Int32Array(n) : null, fn: c["function"] ?? null, streams: new Int32Array(0),
   };
-  const { process } = marks;
-  let start = 0, rank = 0, file = 0, row = 0, reach = 0;
+  accumulate(c["start"], marks.start, 0);
+  accumulate(c["rank"], marks.rank, 0);
+  accumulate(c["file"], marks.file, -1);
+  if (marks.process) accumulate(c["process"], marks.process, -1);
+  const kind = c["kind"], { layer, operation, offset, bytes } = marks;
+  let reach = 0;
   for (let i = 0; i < n; i += 1) {
-    start += c["start"][i]; marks.start[i] = start;
-    rank = (rank + c["rank"][i]) | 0; marks.rank[i] = rank;
-    file = (file + c["file"][i]) | 0; marks.file[i] = file - 1;
-    if (process) { row = (row + c["process"][i]) | 0; process[i] = row - 1; }
-    marks.layer[i] = c["kind"][i] >> 4; marks.operation[i] = c["kind"][i] & 15;
-    const offset = reach + c["offset"][i];
-    marks.offset[i] = offset; reach = offset + c["bytes"][i];
+    layer[i] = kind[i] >> 4;
+    operation[i] = kind[i] & 15;
+    offset[i] += reach;
+    reach = offset[i] + bytes[i];
   }
   marks.streams = streamsOf(marks);
   return marks;
+}
+
+function accumulate(steps: Column, sums: Column, first: number): void {
+  let sum = first;
+  for (let i = 0; i < steps.length; i += 1) sums[i] = sum += steps[i];
 }
 
 // A stream is one layer, rank, process, file and operation: there, starts ascend; `until` is the last end so far.
@@ -79,7 +88,8 @@ function streamsOf(marks: Marks): Int32Array {
     const begins = i === 0 || layer[i] !== layer[i - 1] || rank[i] !== rank[i - 1] || file[i] !== file[i - 1]
       || operation[i] !== operation[i - 1] || start[i] < start[i - 1] || (process !== null && process[i] !== process[i - 1]);
     if (begins) { from.push(i); last = 0; }
-    last = Math.max(last, start[i] + duration[i]);
+    const end = start[i] + duration[i];
+    if (end > last) last = end;
     until[i] = last;
   }
   from.push(count);
@@ -104,11 +114,11 @@ export function firstAtLeast(values: ArrayLike<number>, from: number, to: number
   return from;
 }
 
-// Calls `take(from, to)` for the part of every stream that touches the time from low to high.
-export function eachStretch(marks: Marks, low: number, high: number, take: (from: number, to: number) => void): void {
-  const a = (low - marks.origin) / marks.tick, b = (high - marks.origin) / marks.tick, { streams, until, start } = marks;
-  for (let s = 0; s + 1 < streams.length; s += 1) {
-    const first = firstAtLeast(until, streams[s], streams[s + 1], a), last = firstAtLeast(start, first, streams[s + 1], b + 1e-9);
+// Calls `take(from, to)` for the part of every stream, or of the given ones, that touches the time from low to high.
+export function eachStretch(marks: Marks, low: number, high: number, take: (from: number, to: number) => void, some: ArrayLike<number> | null = null): void {
+  const a = (low - marks.origin) / marks.tick, b = (high - marks.origin) / marks.tick, { streams, until, start } = marks, all = some ? some.length : streams.length - 1;
+  for (let n = 0; n < all; n += 1) {
+    const s = some ? some[n] : n, first = firstAtLeast(until, streams[s], streams[s + 1], a), last = firstAtLeast(start, first, streams[s + 1], b + 1e-9);
     if (last > first) take(first, last);
   }
 }

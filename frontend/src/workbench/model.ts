@@ -20,6 +20,8 @@ export class Job {
     this.byRank = new Map();
     this.stats = null;
     this.ranked = null;
+    this.present = null;
+    this.byStream = null;
   }
 
   get ranks(): number { return Math.max(1, this.data.ranks); }
@@ -71,11 +73,27 @@ export class Job {
   }
 
   // The layers with marks, highest (closest to the program) first.
+  private present: number[] | null = null;
   layersPresent(): number[] {
+    if (this.present) return this.present;
     const present = new Set<number>();
     for (let s = 0; s + 1 < this.marks.streams.length; s += 1) present.add(this.marks.layer[this.marks.streams[s]]);
     const height = (layer: number): number => this.data.heights[this.data.layers[layer]] ?? 0;
-    return [...present].sort((a, b) => height(b) - height(a) || a - b);
+    this.present = [...present].sort((a, b) => height(b) - height(a) || a - b);
+    return this.present;
+  }
+
+  // Streams of some ranks: of 100,000, only those of visible rows are drawn.
+  private byStream: Map<number, number[]> | null = null;
+  streamsOf(ranks: Iterable<number>): number[] {
+    const { marks } = this;
+    if (!this.byStream) {
+      this.byStream = new Map();
+      for (let s = 0; s + 1 < marks.streams.length; s += 1) { const rank = marks.rank[marks.streams[s]], list = this.byStream.get(rank); if (list) list.push(s); else this.byStream.set(rank, [s]); }
+    }
+    const streams: number[] = [];
+    for (const rank of ranks) for (const s of this.byStream.get(rank) ?? []) streams.push(s);
+    return streams;
   }
 
   isProgram(layer: number): boolean { return this.data.layers[layer] === "application"; }
@@ -87,7 +105,14 @@ export class Job {
     if (this.ranked !== null) return this.ranked;
     const time = new Map<number, number>();
     const { marks } = this;
-    for (let i = 0; i < marks.count; i += 1) if (!this.isProgram(marks.layer[i])) time.set(marks.layer[i], (time.get(marks.layer[i]) ?? 0) + busyOf(marks, i));
+    const spent = marks.busy ?? marks.duration, { streams } = marks; // a stream is of one layer
+    for (let s = 0; s + 1 < streams.length; s += 1) {
+      const layer = marks.layer[streams[s]];
+      if (this.isProgram(layer)) continue;
+      let sum = 0;
+      for (let i = streams[s]; i < streams[s + 1]; i += 1) sum += spent[i];
+      time.set(layer, (time.get(layer) ?? 0) + sum);
+    }
     this.ranked = [...time].sort((a, b) => b[1] - a[1])[0]?.[0] ?? 0;
     return this.ranked;
   }

@@ -3,7 +3,7 @@ import { inkOn, ramp, rgb, type Rgb } from "../shared/colours.ts";
 import { busyOf, callsOf, movesBytes } from "./marks.ts";
 import type { Job } from "./model.ts";
 
-export interface Paint { names: string[]; colours: Rgb[]; inks: string[]; category: Uint8Array; used: number; ordered: boolean }
+export interface Paint { names: string[]; colours: Rgb[]; inks: string[]; category: Uint8Array; present: Set<number> }
 
 // Darshan's own classes of request sizes.
 export const SIZE_LIMITS = [100, 1024, 10240, 102400, 1048576, 4194304, 10485760, 104857600, 1073741824];
@@ -25,26 +25,26 @@ const series = (): Rgb[] => Array.from({ length: SERIES }, (_, n) => rgb(`--f${n
 export function paintOf(job: Job, by: string): Paint {
   const { marks } = job, program = job.data.layers.indexOf("application");
   const made = by === "function" ? frequent(job, "function") : by === "file" ? frequent(job, "file") : by === "size" ? sizes(job) : by === "duration" ? lengths(job) : operations(job, program);
-  const category = new Uint8Array(marks.count);
-  for (let i = 0; i < marks.count; i += 1) category[i] = made.of(i);
-  const used = Math.max(1, ...new Set(category)) + (marks.count ? 1 : 0);
-  return { names: made.names, colours: made.colours, inks: made.colours.map(inkOn), category, used: Math.min(made.names.length, used), ordered: made.ordered };
+  const category = new Uint8Array(marks.count), present = new Set<number>(), { streams } = marks;
+  if (made.byStream) for (let n = 0; n + 1 < streams.length; n += 1) { const tone = made.of(streams[n]); present.add(tone); category.fill(tone, streams[n], streams[n + 1]); }
+  else for (let i = 0; i < marks.count; i += 1) { const tone = made.of(i); category[i] = tone; present.add(tone); }
+  return { names: made.names, colours: made.colours, inks: made.colours.map(inkOn), category, present };
 }
 
-interface Scheme { names: string[]; colours: Rgb[]; of: (i: number) => number; ordered: boolean }
+interface Scheme { names: string[]; colours: Rgb[]; of: (i: number) => number; byStream: boolean } // byStream: calls of one rank, interface, file and operation look alike
 
 function operations(job: Job, program: number): Scheme {
   const group = job.data.operations.map((name) => GROUP_OF[name] ?? 4);
-  return { names: OPERATION_GROUPS, colours: ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"].map(rgb), of: (i) => job.marks.layer[i] === program ? 5 : group[job.marks.operation[i]], ordered: false };
+  return { names: OPERATION_GROUPS, colours: ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6"].map(rgb), of: (i) => job.marks.layer[i] === program ? 5 : group[job.marks.operation[i]], byStream: true };
 }
 
 function sizes(job: Job): Scheme {
   const of = (i: number): number => movesBytes(job.marks, i) ? classOf(SIZE_LIMITS, job.marks.bytes[i] / Math.max(1, callsOf(job.marks, i))) : SIZE_NAMES.length;
-  return { names: [...SIZE_NAMES, "no data"], colours: [...ramp(SIZE_NAMES.length), rgb("--rest")], of, ordered: true };
+  return { names: [...SIZE_NAMES, "no data"], colours: [...ramp(SIZE_NAMES.length), rgb("--rest")], of, byStream: false };
 }
 
 function lengths(job: Job): Scheme {
-  return { names: TIME_NAMES, colours: ramp(TIME_NAMES.length), of: (i) => classOf(TIME_LIMITS, busyOf(job.marks, i) / Math.max(1, callsOf(job.marks, i))), ordered: true };
+  return { names: TIME_NAMES, colours: ramp(TIME_NAMES.length), of: (i) => classOf(TIME_LIMITS, busyOf(job.marks, i) / Math.max(1, callsOf(job.marks, i))), byStream: false };
 }
 
 // The files or functions that take most time have colours of their own.
@@ -54,7 +54,7 @@ function frequent(job: Job, what: "file" | "function"): Scheme {
   for (let i = 0; i < marks.count; i += 1) { const k = key(i); if (what === "function" || k >= 0) spent.set(k, (spent.get(k) ?? 0) + busyOf(marks, i)); }
   const top = [...spent].sort((a, b) => b[1] - a[1]).slice(0, SERIES).map(([k]) => k), place = new Map(top.map((k, n) => [k, n]));
   const name = (k: number): string => what === "file" ? shortName(job.fileName(k)) : k > 0 ? marks.functions[k - 1] : job.operationName(-1 - k);
-  return { names: [...top.map(name), what === "file" ? "other files" : "other functions"], colours: [...series().slice(0, top.length), rgb("--rest")], of: (i) => place.get(key(i)) ?? top.length, ordered: false };
+  return { names: [...top.map(name), what === "file" ? "other files" : "other functions"], colours: [...series().slice(0, top.length), rgb("--rest")], of: (i) => place.get(key(i)) ?? top.length, byStream: what === "file" };
 }
 
 export function shortName(path: string, most = 34): string {

@@ -87,16 +87,16 @@ export class Pane extends TrackPane<Row, View> {
 
   // Rows without lanes of their own: the busier their ranks, the fuller the colour.
   private paintDensity(pen: Pen, layout: RowLayout<Row>, first: number, last: number, shift: number): void {
-    const { job, paint } = this, step = job.data.explore ? job.rankStep : 1, rowOf = new Int32Array(job.ranks + 2).fill(-1), places: [number, number][] = [], share: number[] = [];
+    const { job, paint } = this, step = job.data.explore ? job.rankStep : 1, seen = new Set<number>(), rowOf = new Int32Array(job.ranks + 2).fill(-1), places: [number, number][] = [], share: number[] = [];
     for (let n = first; n < last; n += 1) {
       const row = layout.rows[n];
       if (row.kind !== "rank" && ((row.kind !== "host" && row.kind !== "group") || row.open)) continue;
       const base = row.ranks.length === 1 ? baseOf(row.ranks[0], step) : -2, shared = base > -2 ? rowOf[base + 1] : -1;
       const index = shared >= 0 && row.kind === "rank" && layout.rows[places.find(([, k]) => k === shared)?.[0] ?? n].kind === "rank" ? shared : share.push(base > -2 ? Math.min(step, job.ranks) : row.ranks.length) - 1;
-      if (index !== shared) for (const rank of row.ranks) rowOf[baseOf(rank, step) + 1] = index;
+      if (index !== shared) for (const rank of row.ranks) { const base = baseOf(rank, step); rowOf[base + 1] = index; seen.add(base); }
       places.push([n, index]);
     }
-    if (places.length) this.paintGrid(pen, { low: this.axis.low, high: this.axis.high, width: Math.round(this.width), rows: share.length, rowOf }, share, places.map(([n, index]) => ({ index, top: layout.tops[n] + shift, height: layout.rows[n].height })), paint!, -1);
+    if (places.length) this.paintGrid(pen, { low: this.axis.low, high: this.axis.high, width: Math.round(this.width), rows: share.length, rowOf, streams: 4 * seen.size < job.ranks ? job.streamsOf(seen) : undefined }, share, places.map(([n, index]) => ({ index, top: layout.tops[n] + shift, height: layout.rows[n].height })), paint!, -1);
     for (let n = first; n < last; n += 1) {
       const row = layout.rows[n];
       if (row.kind !== "thread") continue;

@@ -10,7 +10,7 @@ function emptyPlanes(length: number): Float32Array {
   return planes.subarray(0, length).fill(0);
 }
 
-export interface Grid { low: number; high: number; width: number; rows: number; rowOf: Int32Array } // rowOf[rank + 1]; -1: not seen
+export interface Grid { low: number; high: number; width: number; rows: number; rowOf: Int32Array; streams?: number[] } // rowOf[rank + 1]; -1: not seen; streams: the only ones that are seen
 
 // Time that marks of each category take in each cell; the last plane holds faded marks.
 export function rasterise(job: Job, grid: Grid, layers: Set<number>, category: Uint8Array, categories: number, lit: Uint8Array | null, process = -1): Float32Array {
@@ -28,7 +28,7 @@ export function rasterise(job: Job, grid: Grid, layers: Set<number>, category: U
       for (let p = first + 1; p < last; p += 1) cells[base + p] += dense;
       cells[base + last] += Math.max(1e-4, (b - last) * dense);
     }
-  });
+  }, grid.streams);
   return cells;
 }
 

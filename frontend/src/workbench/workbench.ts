@@ -377,10 +377,9 @@ class Workbench extends Shell<View, Row> {
   private legend(): void {
     const place = byId("legend"), paint = this.pane.paint!;
     if (this.store.view.colour === "bytes" || this.job.bins) { place.replaceChildren(el("span", { class: "ramp" }), el("span", {}, "few to many bytes")); return; }
-    const present = new Set(paint.category);
     place.replaceChildren(...paint.names.map((name, n) => {
       const item = swatch(name, css(paint.colours[n]));
-      item.hidden = !present.has(n);
+      item.hidden = !paint.present.has(n);
       return item;
     }));
   }

@@ -95,6 +95,8 @@ def test_a_filter_leaves_what_has_its_text(shown: Page) -> None:
     assert shown.locator("#treemap > button").count() == 1
     assert shown.locator("#stage .label").count() == 1
     assert "filter=CFD" in shown.url
+    shown.click("#tab-table-0")
+    assert shown.locator("#tab-panel tbody tr").count() == 1
 
 
 def test_areas_have_names_and_units_and_lead_to_their_jobs(shown: Page) -> None:

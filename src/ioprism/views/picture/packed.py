@@ -25,11 +25,10 @@ TICKS = 2**48  # nanoseconds of three days; scripts hold whole numbers up to 2**
 MANY = 100_000  # from so many marks on, a microsecond is fine enough
 LEVEL = 2  # of deflate: the best that is still quick
 HAS_BYTES, HAS_PLACE = 1, 2
-# The order in which columns stand in the bytes, and how many bytes a value takes.
-EXACT = {"start": 8, "duration": 8, "rank": 4, "file": 4, "bytes": 8, "offset": 8, "kind": 1,
-         "flags": 1}  # fmt: skip
-RUNS = {**EXACT, "calls": 4, "busy": 8, "extent": 8}
-NAMES = {"process": 4, "function": 4}  # only where a trace tells them apart
+# The order in which columns stand in the bytes.
+EXACT = ("start", "duration", "rank", "file", "bytes", "offset", "kind", "flags")
+RUNS = (*EXACT, "calls", "busy", "extent")
+NAMES = ("process", "function")  # only where a trace tells them apart
 MOST_FUNCTIONS = 20_000  # names in a page; the rest have none
 
 
@@ -65,8 +64,8 @@ def pack(shown: Timeline) -> Packed:
     tick = tick_of(shown.end - shown.start, marks.height)
     functions = _function_names(marks)
     values = _values(marks, shown.start, tick) | _named_values(marks, functions)
-    columns = {**(RUNS if _needs_sums(marks) else EXACT), **NAMES}
-    held = tuple((name, width) for name, width in columns.items() if name in values)
+    columns = (*(RUNS if _needs_sums(marks) else EXACT), *NAMES)
+    held = tuple((name, _width(values[name])) for name in columns if name in values)
     planes = b"".join(_planes(values[name], width) for name, width in held)
     return Packed(planes, marks.height, shown.start, tick, held, functions)
 
@@ -143,6 +142,14 @@ def _numbered(files: pl.Series) -> Whole:
 def _present(values: pl.Series) -> Whole:
     present: Whole = values.is_not_null().to_numpy().astype(np.int64)
     return present
+
+
+def _width(values: Whole) -> int:
+    """How many bytes hold every value in two's complement: planes of zeros take time to read."""
+    if not len(values):
+        return 1
+    widest = max(int(values.max()), -int(values.min()) - 1)
+    return widest.bit_length() // 8 + 1
 
 
 def _planes(values: Whole, width: int) -> bytes:

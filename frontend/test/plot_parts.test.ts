@@ -30,6 +30,7 @@ test("logarithmic ticks of times are what people call round", () => {
 test("digits follow the deviation", () => {
   assert.equal(withSpread(10.1755, 0.787), "10.18 s, standard deviation 0.79 s");
   assert.equal(withSpread(10.00001, 0.0009), "10.00 s, standard deviation 900 µs");
+  assert.equal(withSpread(9.99999, 0.0009), "10.00 s, standard deviation 900 µs");
   assert.equal(wholeSeconds(4.2), "4 s");
   assert.equal(wholeSeconds(125), "2 min 05 s");
 });

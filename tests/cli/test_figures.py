@@ -276,6 +276,7 @@ PERIOD = {
     "spectrum": ["frequency (Hz)", "share of the variance (%)", "period 5.00 s", "candidate"],
     "components": ["bandwidth (GiB/s)", "n = 2", "n = 3", "n = 5", "n = 10", "fit, n = 10"],
     "scalogram": ["period (s)", "power (% of the highest)", "period 5.00 s"],
+    "autocorrelation": ["lag (s)", "correlation", "multiples of 5.00 s"],
     "correlation": ["correlation", "valid range", "wave of 4.98 s"],
 }
 
@@ -414,6 +415,7 @@ def assert_harmless(path: Path) -> None:
 WRITE_TIME = {
     "predicted": ["measured write time (s)", "predicted write time (s)", "small", "medium"],
     "errors": ["relative error (%)", "small: 25 samples", "lasso", "lasso-base", "stages"],
+    "error-cdf": ["|predicted - measured| / measured (%)", "share of samples", "lasso", "10"],
     "ratio-cdf": ["predicted / measured write time", "share of samples", "lasso", "1", "1.5"],
     "variability-cdf": ["slowest / fastest run of the same write", "share of patterns"],
 }

@@ -60,7 +60,7 @@ def test_the_terminal_names_the_gain_and_the_page_is_written(
 
     assert result.exit_code == 0
     assert "Best policy: " in result.stdout and "95 % interval" in result.stdout
-    assert "Whose turn it is" in page.read_text()
+    assert '"lanes":[{"policy":"fair-share","jobs":[{"job":' in page.read_text()
 
 
 def test_two_traces_are_repeated_beside_each_other(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import { decodeMarks, fromBase64, inflate } from "../workbench/marks.ts";
 import { Job, type PhaseOf } from "../workbench/model.ts";
 import { paintOf, type Paint } from "../workbench/paint.ts";
 import { imageOf, movedBytes, rasterise, spread } from "../workbench/raster.ts";
-import { summarise, type Summary } from "../workbench/summary.ts";
+import { summarise, type Amounts, type Summary } from "../workbench/summary.ts";
 import type { PageData } from "../workbench/types.ts";
 import { endOfAll, placeSegments, secondAt, segmentAt, SIDES, slicesOf, stepsOnAxis, type Placed, type Segment, type Side } from "./aligned.ts";
 
@@ -301,19 +301,13 @@ class ComparePage {
     const parts = SIDES.map((side) => { const { job } = this.runs[side], from = secondAt(this.placed, side, low), to = secondAt(this.placed, side, high); return { side, job, from, to, sum: summarise(job, job.mainLayer(), from, to, () => true) }; });
     const lines: [string, (sum: Summary) => number, (value: number) => string][] = [
       ["lasts", (sum) => sum.seconds, duration], ["wall time with I/O", (sum) => sum.wall ?? NaN, duration], ["cumulative I/O time", (sum) => sum.busy, duration], ["calls", (sum) => sum.calls, count],
-      ["read", (sum) => sum.read, bytes], ["written", (sum) => sum.written, bytes], ["average request", (sum) => (sum.read + sum.written) / sum.requests, bytes], ["bandwidth", (sum) => (sum.read + sum.written) / sum.seconds, rate],
+      ["read", (sum) => sum.read, bytes], ["written", (sum) => sum.written, bytes], ["average request", (sum) => sum.requests ? (sum.read + sum.written) / sum.requests : NaN, bytes], ["bandwidth", (sum) => (sum.read + sum.written) / sum.seconds, rate],
     ];
-    const body = lines.map(([name, of, text]) => { const [a, b] = parts.map(({ sum }) => of(sum)); return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, text(a)), el("td", {}, text(b)), el("td", {}, changeOf(a, b))); });
-    const slowest = parts.map(({ side, job, sum }) => {
-      const rows = [...sum.byRank].sort((a, b) => b[1].busy - a[1].busy).slice(0, LISTED).map(([rank, sums]) => el("tr", {}, el("td", { class: "words" }, job.rankName(rank)), el("td", {}, duration(sums.busy)), el("td", {}, sums.bytes ? bytes(sums.bytes) : "–")));
-      return el("div", { class: "block" }, el("table", {}, el("thead", {}, el("tr", {}, ...[`${side}: slowest ranks`, "time", "moved"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...rows)));
-    });
-    const files = parts.map(({ side, job, sum }) => {
-      const rows = [...sum.byFile].sort((a, b) => b[1].busy - a[1].busy).slice(0, LISTED).map(([file, sums]) => el("tr", {}, el("td", { class: "words" }, job.fileName(file)), el("td", {}, duration(sums.busy)), el("td", {}, sums.bytes ? bytes(sums.bytes) : "–")));
-      return el("div", { class: "block" }, el("table", {}, el("thead", {}, el("tr", {}, ...[`${side}: files`, "time", "moved"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...rows)));
-    });
+    const timed = parts.every(({ job }) => job.timed), used = timed ? lines : lines.filter(([name]) => ["lasts", "read", "written", "bandwidth"].includes(name)); // a bin or a span is no time in calls
+    const body = used.map(([name, of, text]) => { const [a, b] = parts.map(({ sum }) => of(sum)); return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, text(a)), el("td", {}, text(b)), el("td", {}, changeOf(a, b))); });
+    const blocks = timed ? parts.flatMap(({ side, job, sum }) => [topTable(`${side}: slowest ranks`, sum.byRank, (rank) => job.rankName(rank)), topTable(`${side}: files`, sum.byFile, (file) => job.fileName(file))]) : [];
     const title = `${chosen ? "Selection" : this.axis.whole ? "Both runs" : "In view"}: ${parts.map(({ side, from, to }) => `${side} ${clock(from, (to - from) / 1000)} to ${clock(to, (to - from) / 1000)}`).join(", ")}`;
-    panel.replaceChildren(el("h3", { id: "in-view", class: "heading" }, title), el("div", { class: "columns" }, el("div", { class: "block" }, el("table", { class: "totals" }, el("thead", {}, el("tr", {}, ...["clipped totals", "before", "after", "change"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...body))), ...slowest, ...files));
+    panel.replaceChildren(el("h3", { id: "in-view", class: "heading" }, title), el("div", { class: "columns" }, el("div", { class: "block" }, el("table", { class: "totals" }, el("thead", {}, el("tr", {}, ...[`clipped totals${parts.every(({ job }) => job.marks.count) ? `, ${[...new Set(parts.map(({ job }) => job.layerTitle(job.mainLayer())))].join(" and ")}` : ""}`, "before", "after", "change"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...body))), ...blocks));
   }
 
   private fillPhases(panel: HTMLElement): void {
@@ -324,6 +318,12 @@ class ComparePage {
       return one ? { run: () => this.show(one), chosen: this.page.store.view.select?.low === one.at } : null;
     });
   }
+}
+
+// Who takes most time.
+function topTable<K>(title: string, sums: Map<K, Amounts>, name: (key: K) => string): HTMLElement | null {
+  const rows = [...sums].sort((a, b) => b[1].busy - a[1].busy).slice(0, LISTED).map(([key, amounts]) => el("tr", {}, el("td", { class: "words" }, name(key)), el("td", {}, duration(amounts.busy)), el("td", {}, amounts.bytes ? bytes(amounts.bytes) : "–")));
+  return rows.length ? el("div", { class: "block" }, el("table", {}, el("thead", {}, el("tr", {}, ...[title, "time", "moved"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...rows))) : null;
 }
 
 function changeOf(before: number, after: number): string {

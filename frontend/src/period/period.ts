@@ -92,7 +92,7 @@ function periodCard(one: NamedPeriod): HTMLElement {
   return card(`${duration(one.seconds)}: ${what}`, `${one.bytes_share === null ? "" : `${share(one.bytes_share)} of the bytes, `}confidence ${share(one.confidence)}`, [factList([["holds in", reach(one.valid_ranges)], ["false alarm", chance(one.false_alarm_probability)]]), actions]);
 }
 
-export function frequencyText(hertz: number): string { return hertz < 0.1 ? `${plain(1000 * hertz)} mHz` : `${plain(hertz)} Hz`; }
+export function frequencyText(hertz: number): string { return hertz < 0.001 ? `${plain(1000 * hertz)} mHz` : `${plain(hertz)} Hz`; }
 
 // ---- Tabs below the tracks ----
 
@@ -127,7 +127,7 @@ function fillSpectrum(panel: HTMLElement, view: View): void {
   const reachOf = Math.min(last, view.period ? HARMONICS * view.period.frequency : 1.5 * strong);
   zoomPlot(panel, (span, zoom) => new Plot({
     label: "Power spectrum", height: panelHeight(panel),
-    x: () => ({ low: span()[0], high: span()[1], kind: "number", title: "frequency (Hz)" }), y: () => ({ low: 0, high: 1.1 * highestIn(frequency, power, span()), kind: "share", title: "share of the variance" }),
+    x: () => ({ low: span()[0], high: span()[1], kind: "number", title: "frequency (Hz)" }), y: () => ({ low: 0, high: 1.1 * highestIn(frequency, power, span()), kind: "share" }),
     draw: (pen, frame) => { drawStems(pen, frame, frequency, power, "--f1"); drawMarks(pen, frame, marks); },
     tip: (x) => { const n = nearest(frequency, x); return n < 0 ? null : { title: frequencyText(frequency[n]), facts: [["period", duration(1 / frequency[n])], ["share of the variance", share(power[n])]] }; },
     brush: zoom,
@@ -153,7 +153,7 @@ function fillAutocorrelation(panel: HTMLElement, view: View): void {
   const marks: Mark[] = period ? Array.from({ length: Math.min(12, Math.floor(last / period.seconds)) }, (_, n) => ({ x: (n + 1) * period.seconds, text: n ? `${n + 1}×` : `period ${duration(period.seconds)}`, tone: "--f2", dashed: n > 0 })) : [];
   zoomPlot(panel, (span, zoom) => new Plot({
     label: "Autocorrelation by lag", height: panelHeight(panel),
-    x: () => ({ low: span()[0], high: span()[1], kind: "seconds", title: "lag" }), y: () => ({ low: Math.min(-0.2, ...values), high: 1.05, kind: "number", title: "correlation" }),
+    x: () => ({ low: span()[0], high: span()[1], kind: "seconds", title: "lag" }), y: () => ({ low: Math.min(-0.2, ...values), high: 1.05, kind: "number" }),
     draw: (pen, frame) => { drawBand(pen, frame, "y", -0.001, 0.001); drawLine(pen, frame, lags, values, { tone: "--f1" }); drawMarks(pen, frame, marks); },
     tip: (x) => { const n = Math.floor(x / step); return n < 0 || n >= values.length ? null : { title: `lag ${duration(x)}`, facts: [["correlation", plain(values[n])]] }; },
     brush: zoom,

@@ -41,7 +41,7 @@ function policyCard(one: Outcome): HTMLElement {
   const slowest = Math.max(...data.outcomes.map((other) => other.io_slowdown.mean)), reach = ({ low, high }: Interval, write: (value: number) => string): string => `${write(low)} to ${write(high)}`;
   return card(one.name, one.gain && one.name !== baseline ? `utilisation ${signed(one.gain.utilisation)}, I/O slowdown ${signed(-one.gain.io_slowdown)}` : one.name === baseline ? "what file systems do without a scheduler" : "",
     [measure("utilisation", one.utilisation.mean, 1, `${(100 * one.utilisation.mean).toFixed(1)} %`), measure("I/O slowdown", one.io_slowdown.mean, slowest, factor(one.io_slowdown.mean)),
-      factList([["95 % interval", `${reach(one.utilisation, (value) => `${(100 * value).toFixed(1)} %`)}; ${reach(one.io_slowdown, factor)}`], ["max stretch", factor(one.max_stretch.mean)]])], { open: true, level: one.name === best ? "medium" : "" });
+      factList([["95 % interval", `${reach(one.utilisation, (value) => `${(100 * value).toFixed(1)} %`)}; ${reach(one.io_slowdown, factor)}`], ["max stretch", factor(one.max_stretch.mean)]])], { open: true, kind: one.name === best ? "best" : "" });
 }
 
 function policyTracks(lane: ScheduleData["lanes"][number], number: number): Track[] {

@@ -49,7 +49,7 @@ function drawHeat(pen: Pen, frame: Frame, direction: Direction, chosen: string):
   const { cells, most, peak } = heatOf(direction), wide = frame.width / BINS, tall = frame.height / BINS;
   for (const [key, held] of cells) {
     const x = frame.left + Math.floor(key / BINS) * wide, y = frame.top + frame.height - (key % BINS + 1) * tall;
-    pen.fillStyle = css(rampAt(0.15 + 0.85 * Math.log(1 + held.length) / Math.log(1 + most)));
+    pen.fillStyle = css(rampAt(0.35 + 0.65 * Math.log(held.length) / Math.log(Math.max(10, most))));
     pen.fillRect(x, y, wide, tall);
     if (chosen === `${direction}:${key}`) { pen.strokeStyle = colour("--c2"); pen.lineWidth = 2; pen.strokeRect(x, y, wide, tall); }
   }
@@ -88,7 +88,7 @@ export const thresholdLegend = (): HTMLElement => el("p", { class: "legend" }, .
 export function weekPlot(direction: Direction): Plot {
   const rows = data.profile[direction], most = largest(rows.flat()) || 1, cell = (x: number, y: number): [number, number] => [Math.floor(x), 6 - Math.floor(y)];
   return new Plot({
-    label: `${direction} by weekday and hour`, title: `${direction}: mean rate by hour (${data.profile.timezone}), up to ${rate(most)}`, height: 190,
+    label: `${direction} by weekday and hour`, title: `${direction}: mean rate by hour (${data.profile.timezone}), up to ${rate(most)}; grey: not recorded`, height: 190,
     x: () => ({ low: 0, high: 24, kind: "count", title: "hour" }), y: () => ({ low: 0, high: 7, kind: "names", names: WEEKDAYS.slice().reverse() }),
     draw: (pen, frame) => rows.forEach((row, day) => row.forEach((value, hour) => {
       pen.fillStyle = value === null ? colour("--faded") : css(rampAt(Math.sqrt(value / most)));

@@ -80,7 +80,7 @@ function tracks(room: number): Track[] {
   const of = page.store.view.of as Direction, rows = load[of], most = largest(rows.map(largest)), bin = axis.last > axis.first ? (axis.last - axis.first) / Math.max(1, edges.length - 1) : 1;
   const each = Math.max(3, Math.min(18, (room - 140) / Math.max(1, rows.length))), shade = (value: number): number => Math.max(0, 1 + Math.log(value / most) / Math.log(SHADES));
   byId("shades").textContent = `each server, ${of}: up to ${rate(most / bin)}; a step is ${duration(bin)}`;
-  const list = DIRECTIONS.map((direction) => track(`total-${direction}`, `all servers: ${direction}`, 64, (pen, box, height, names) => drawSteps(pen, box, height, total[direction], "rate", names), { expandable: true, tip: (time) => tipAt(`all servers: ${direction}`, time, [[direction, rate(total[direction].series[0].values[stepAt(total[direction], time)])]]) }));
+  const list = DIRECTIONS.map((direction) => track(`total-${direction}`, `${MOVED[direction]}, all servers`, 64, (pen, box, height, names) => drawSteps(pen, box, height, total[direction], "rate", names), { expandable: true, tip: (time) => tipAt("all servers", time, [[direction, rate(total[direction].series[0].values[stepAt(total[direction], time)])]]) }));
   load.servers.forEach((server, line) => list.push(track(`server:${line}`, server, each, (pen, box, height) => drawServer(pen, box, height, rows[line], shade), { kind: "server", tip: (time) => tipAt(server, time, DIRECTIONS.map((direction) => { const n = stepAt(total[direction], time); return [direction, rate(load[direction][line][n] / (edges[n + 1] - edges[n] || 1))]; })) })));
   return list;
 }

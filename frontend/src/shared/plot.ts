@@ -20,7 +20,7 @@ export interface PlotParts {
   brush?: (low: number, high: number) => void; // a drag along x
 }
 
-const EDGE = { left: 66, right: 14, top: 10, bottom: 36 }, DRAG = 4;
+const EDGE = { left: 66, right: 14, top: 10, bottom: 36 }, TITLE = 14, DRAG = 4;
 
 export const placeOn = (scale: Scale, from: number, to: number) => (value: number): number => {
   const share = scale.log ? Math.log(Math.max(value, scale.low) / scale.low) / Math.log(scale.high / scale.low) : (value - scale.low) / (scale.high - scale.low);
@@ -46,7 +46,7 @@ export class Plot {
     const width = this.canvas.parentElement!.clientWidth, height = this.parts.height ?? 200;
     if (width < 2 * EDGE.left) return;
     const pen = fitCanvas(this.canvas, width, height), x = this.parts.x(), y = this.parts.y();
-    const frame: Frame = { left: EDGE.left, top: EDGE.top, width: width - EDGE.left - EDGE.right, height: height - EDGE.top - EDGE.bottom, x: () => 0, y: () => 0 };
+    const top = y.title ? EDGE.top + TITLE : EDGE.top, frame: Frame = { left: EDGE.left, top, width: width - EDGE.left - EDGE.right, height: height - top - EDGE.bottom, x: () => 0, y: () => 0 };
     frame.x = placeOn(x, frame.left, frame.left + frame.width);
     frame.y = placeOn(y, frame.top + frame.height, frame.top);
     this.frame = frame;
@@ -104,7 +104,7 @@ export function drawAxes(pen: Pen, frame: Frame, x: Scale, y: Scale): void {
   }
   pen.fillStyle = colour("--dim");
   if (x.title) { pen.textAlign = "right"; pen.fillText(x.title, right, bottom + 29); }
-  if (y.title) { pen.textAlign = "left"; pen.fillText(y.title, 2, frame.top - 1 < 8 ? 9 : frame.top - 1); }
+  if (y.title) { pen.textAlign = "left"; pen.fillText(y.title, 2, 10); }
 }
 
 export interface LineStyle { tone: string; dashed?: boolean; wide?: number }

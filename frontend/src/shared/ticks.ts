@@ -91,7 +91,7 @@ const CALENDAR_STEPS = [1, 5, 15, 30, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINU
 const MONTH_STEPS = [1, 3, 6, 12, 24, 60, 120];
 
 export function calendarTicks(low: number, high: number, most: number): Ticks {
-  const step = CALENDAR_STEPS.find((one) => (high - low) / one <= most), ticks: Tick[] = [];
+  const step = CALENDAR_STEPS.find((one) => (high - low) / one <= most + 1), ticks: Tick[] = [];
   if (step === undefined) return monthTicks(low, high, most);
   for (let value = Math.ceil(low / step) * step; value <= high && ticks.length <= 2 * most; value += step) ticks.push({ value, text: step < DAY && value % DAY ? moment(value).slice(11, step < MINUTE ? 19 : 16) : moment(value).slice(0, 10) });
   return { ticks, base: step < DAY && !ticks.some(({ value }) => value % DAY === 0) ? moment(low).slice(0, 10) : null, step };
@@ -144,7 +144,8 @@ export function scaleTicks(scale: { low: number; high: number; kind: ScaleKind; 
   if (kind === "names") return (scale.names ?? []).map((text, n) => ({ value: n + 0.5, text })); // each in the middle of its unit
   if (kind === "calendar") return calendarTicks(low, high, most).ticks;
   const name = kind === "seconds" ? duration : kind === "share" ? share : kind === "number" ? plain : NAME[kind];
-  if (log && (kind === "bytes" || kind === "rate")) return logTicks(low, high, 2, most).map((value) => ({ value, text: name(value) }));
+  const binary = kind === "bytes" || kind === "rate";
+  if (log && binary) return logTicks(low, high, 2, most).map((value) => ({ value, text: value >= 1 ? tidy(value, kind) : name(value) }));
   if (log) return (kind === "seconds" ? logSeconds(low, high, most) : logSteps(low, high, most)).map((value) => ({ value, text: roundText(value, kind, name) }));
   if (kind === "seconds") return timeTicks(low, high, most).ticks;
   if (kind === "bytes" || kind === "rate") return [...(low <= 0 ? [{ value: 0, text: "0" }] : []), ...amountTicks(high, kind, most).filter(({ value }) => value >= low)];

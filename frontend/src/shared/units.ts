@@ -22,7 +22,7 @@ export function bytes(value: Maybe): string {
 
 export const rate = (value: Maybe): string => missing(value) ? "–" : `${bytes(value)}/s`;
 export const count = (value: Maybe): string => missing(value) ? "–" : grouped(Math.round(value));
-export const share = (value: Maybe): string => missing(value) ? "–" : `${(100 * value).toFixed(Math.abs(value) < 0.1 && value !== 0 ? 1 : 0)} %`;
+export const share = (value: Maybe): string => missing(value) ? "–" : `${(100 * value).toFixed(Math.abs(value) < 0.1 && value !== 0 ? 1 : 0).replace("-", "−")} %`;
 export const plural = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 // A length of time: 12 ns, 3.40 ms, 43.2 s, 2 min 20 s, 1 h 05 min.
@@ -44,7 +44,7 @@ export function duration(value: Maybe): string {
 // A length and its standard deviation with the digits that the deviation leaves: 10.18 s, standard deviation 0.79 s.
 export function withSpread(value: number, spread: number): string {
   if (!(spread > 0) || value >= 99.95 || value < 1) return `${duration(value)}, standard deviation ${duration(spread)}`;
-  const places = Math.max(0, Math.min(3 - Math.floor(Math.log10(value)), 1 - Math.floor(Math.log10(spread))));
+  const places = Math.max(0, Math.min(3 - Math.floor(Math.log10(+value.toPrecision(4))), 1 - Math.floor(Math.log10(spread))));
   return `${value.toFixed(places)} s, standard deviation ${spread < 10 ** -places ? duration(spread) : `${spread.toFixed(places)} s`}`;
 }
 

@@ -31,7 +31,7 @@ const page: TrackPage<WatchView> = new TrackPage<WatchView>({
   top: { subject: "running jobs", verdict: "Waiting for jobs", next: "connecting" },
   story: [], storyName: "Jobs that need attention",
   controls: [jobChooser(), select("look ahead", HORIZONS, "", (horizon) => { page.store.set({ horizon }); void ask(); })],
-  legend: [swatch("what happened", CAME), swatch("predicted", AHEAD), swatch("late or missed", MISSED), swatch("period found", HOLDS)],
+  legend: [swatch("what happened", CAME), swatch("predicted", AHEAD), swatch("late, missed or overlapping", MISSED), swatch("period found", HOLDS)],
   tracks: () => tracks(), overview: (pen, box, height) => drawOverview(pen, box, height),
   tabs: tabs(),
   changed: (changed) => { if (changed.has("job") || changed.has("horizon")) { signal = null; fill(); void askSignal(); } },
@@ -211,7 +211,7 @@ function tabs(): Tab[] {
     { id: "jobs", title: "Jobs", fill: (panel) => {
       panel.replaceChildren();
       sheetTable(panel, { title: "Jobs by need", note: "Overlaps first, then jobs whose phases come at other times than predicted, then the next phase.", columns: [text("job"), text("needs attention"), { name: "period", kind: "seconds" }, { name: "confidence", kind: "share" }, text("next phase"), { name: "sure", kind: "share" }, { name: "moves", kind: "bytes" }, { name: "on time", kind: "share" }, { name: "messages", kind: "count" }],
-        rows: byNeed(fleet).map(({ job, need }) => [job.job, need.text, job.period, job.confidence, job.ahead.length ? countdown(job) : "", job.ahead[0]?.confidence ?? null, job.ahead[0]?.bytes ?? null, job.on_time_share, job.messages]) }, (row) => ({ run: () => choose(String(row[0])), chosen: row[0] === chosenName() }));
+        rows: byNeed(fleet).map(({ job, need }) => [job.job, need.text, job.period, job.confidence, job.ahead.length ? countdown(job) : "", job.ahead[0]?.confidence ?? null, job.ahead[0]?.bytes ?? null, job.on_time_share, job.messages]) }, (row) => ({ run: () => choose(String(row[0])), chosen: false })); // a chosen row would be scrolled to with every answer
     } },
     { id: "predictions", title: "Predictions", fill: (panel) => {
       panel.replaceChildren();

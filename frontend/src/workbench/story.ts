@@ -25,7 +25,7 @@ export function fillHead(job: Job, actions: StoryActions): void {
 
 function fillLedger(job: Job, actions: StoryActions): void {
   const place = byId("ledger"), found = job.data.diagnosis;
-  place.hidden = !found;
+  place.hidden = !found && !job.data.explore; // of a trace of any size, the ledger follows
   if (!found) return;
   const left = found.causes.slice(), lines = found.ledger.filter((one) => one.seconds > 0), held = lines.reduce((sum, one) => sum + one.seconds, 0);
   const rest = Math.max(0, (found.runtime ?? held) - held), whole = held + rest || 1;
@@ -55,6 +55,7 @@ export function fillStory(job: Job, place: HTMLElement, actions: StoryActions): 
   }
   if (own.length) parts.push(el("h2", {}, "Findings"), ...own.map((finding) => findingCard(finding, actions)));
   if (found?.not_checked.length) parts.push(el("details", { class: "card" }, el("summary", {}, el("span", { class: "what" }, `Not checked: ${found.not_checked.length}`)), el("ul", {}, ...found.not_checked.map(({ code, needs }) => el("li", {}, `${code}: needs ${needs}`)))));
+  if (job.data.explore && !parts.length) parts.push(el("p", { class: "hint" }, "Causes and findings follow when all calls have been analysed."));
   place.replaceChildren(...parts);
 }
 

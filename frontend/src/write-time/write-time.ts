@@ -21,7 +21,7 @@ interface WriteTimeView extends ShellView { set: string; models: string[] }
 
 const TONES = ["--f1", "--f2", "--f3", "--f4", "--f5", "--f6", "--f7", "--f8"], DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [1, 3], [12, 4], [6, 2, 2, 2]];
 const FIRST_MODELS = 4, EDGE = 1, TALL = 236; // models of the first view; errors beyond EDGE are drawn there; pixels of a chart
-const RATIOS: [number, number] = [0.3, 3];
+const RATIOS: [number, number] = [0.3, 3], WIDE = 20; // times that differ by more stand on a logarithmic axis
 const data = JSON.parse(byId("data").textContent ?? "{}") as WriteTimeData;
 const keys = data.models.map((_, n) => `m${n}`), first = keys.slice(0, FIRST_MODELS);
 const link = new Link<WriteTimeView>({ ...SHELL_VIEW, set: data.sets[0]?.name ?? "", models: [] }, { set: data.sets.map((one) => one.name) });
@@ -155,7 +155,7 @@ function tuningPlot(tuning: Tuning): Plot {
   const numbers = (row: unknown[], place: number): number => Number(row[place]), all = tuning.choices, every = [tuning.now.low, tuning.now.high, ...all.flatMap((row) => [numbers(row, LOW), numbers(row, HIGH)])];
   return new Plot({
     label: "Predicted time of configurations that write the same bytes", title: "Predicted time of each configuration, fastest left; lines are intervals", height: 340,
-    x: () => ({ low: 0.3, high: all.length + 0.7, kind: "count", title: "configuration" }), y: () => { const [low, high] = logReach(every); return { low, high, kind: "seconds", log: true, title: "predicted" }; },
+    x: () => ({ low: 0.3, high: all.length + 0.7, kind: "count", title: "configuration" }), y: () => { const [low, high] = logReach(every), log = high > WIDE * low; return { low: log ? low : 0, high, kind: "seconds", log, title: "predicted" }; },
     draw: (pen, frame) => {
       drawBand(pen, frame, "y", tuning.now.low, tuning.now.high);
       drawRule(pen, frame, "y", tuning.now.seconds, `now: ${duration(tuning.now.seconds)}`);

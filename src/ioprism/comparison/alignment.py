@@ -20,7 +20,7 @@ Pair = tuple[Phase, Phase]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class AlignedStretch:
     """A stretch of both runs: a phase that both have, or what lies between two of them."""
 
     kind: str  # of the phase; empty between phases
@@ -36,18 +36,18 @@ class Segment:
 
 def align_runs(
     before: Phases | None, after: Phases | None, spans: tuple[Stretch, Stretch]
-) -> tuple[Segment, ...]:
+) -> tuple[AlignedStretch, ...]:
     """Cut both runs at the phases that they share; `spans` are their first and last second."""
     return tuple(_segments(pair_phases(*_comparable(before, after)), spans))
 
 
-def _segments(pairs: Sequence[Pair], spans: tuple[Stretch, Stretch]) -> Iterator[Segment]:
+def _segments(pairs: Sequence[Pair], spans: tuple[Stretch, Stretch]) -> Iterator[AlignedStretch]:
     (old, old_end), (new, new_end) = spans
     for first, second in pairs:
-        yield Segment("", (old, first.start), (new, second.start))
+        yield AlignedStretch("", (old, first.start), (new, second.start))
         old, new = min(first.end, old_end), min(second.end, new_end)
-        yield Segment(first.kind, (first.start, old), (second.start, new))
-    yield Segment("", (old, old_end), (new, new_end))
+        yield AlignedStretch(first.kind, (first.start, old), (second.start, new))
+    yield AlignedStretch("", (old, old_end), (new, new_end))
 
 
 def _comparable(before: Phases | None, after: Phases | None) -> tuple[list[Phase], list[Phase]]:

@@ -195,8 +195,8 @@ def train(
 @model_option
 @page_or_figure("write-time evaluate")
 @option("--kinds", metavar="KIND,...",
-        help="Kinds of model in --figure errors and ratio-cdf; by default all in the model's "
-        "file.")  # fmt: skip
+        help="Kinds of model in --figure errors, error-cdf and ratio-cdf; by default all in the "
+        "model's file.")  # fmt: skip
 @options.as_json
 def evaluate(
     store: Path,

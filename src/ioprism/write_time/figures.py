@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ from ioprism.write_time.evaluation import Evaluation, SampleSet
 WIDE_ERROR = 0.3  # the paper counts predictions that are off by at most 20 % and 30 %
 LARGEST_ERROR = 1.0  # errors beyond are drawn at the edge
 RATIO_RANGE = (0.3, 3.0)  # ratios beyond are drawn at the edge
+ERROR_RANGE = (0.001, 3.0)  # sizes of relative errors, likewise
 MARKERS = "osv^Dx+d"
 LineStyle = dict[str, Any]  # arguments of matplotlib
 
@@ -136,22 +138,45 @@ def _error_axis(axes: Axes) -> None:
 
 def draw_ratio_cdf(canvas: Canvas, drawn: DrawnEvaluation) -> None:
     """Distribution of predicted over measured time for each model: one panel for each set."""
-    sets, styles = _sets(drawn.evaluation), drawn.styles()
-    panels = canvas.panels(len(sets), height=0.3 + 0.32 * len(sets))
-    edges = np.array([1 - WIDE_ERROR, 1 + WIDE_ERROR])
-    for axes, one in zip(panels, sets, strict=True):
-        axes.axvspan(*edges, color=GREY, alpha=0.2, linewidth=0)
+    around = (1 - WIDE_ERROR, 1 + WIDE_ERROR)
+    panels = _draw_cdfs(canvas, drawn, lambda ratios: ratios, reach=RATIO_RANGE, band=around)
+    for axes in panels:
         axes.axvline(1.0, color=GREY, linewidth=0.6)
+    log_number_axis(panels[-1].xaxis, *RATIO_RANGE, most=8)
+    panels[-1].set_xlabel("predicted / measured write time")
+
+
+def draw_error_cdf(canvas: Canvas, drawn: DrawnEvaluation) -> None:
+    """Distribution of the size of relative errors for each model: one panel for each set."""
+    panels = _draw_cdfs(canvas, drawn, lambda ratios: np.abs(ratios - 1.0), reach=ERROR_RANGE,
+                        band=(ERROR_RANGE[0], WIDE_ERROR))  # fmt: skip
+    ticks = (0.001, 0.01, 0.1, 1.0)
+    panels[-1].xaxis.set_major_locator(FixedLocator(list(ticks)))
+    panels[-1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}"))
+    panels[-1].set_xlabel("|predicted - measured| / measured (%)")
+
+
+def _draw_cdfs(
+    canvas: Canvas,
+    drawn: DrawnEvaluation,
+    value_of: Callable[[FloatArray], FloatArray],
+    *,
+    reach: tuple[float, float],
+    band: tuple[float, float],
+) -> list[Axes]:
+    """Draw one panel for each set, on a shared logarithmic axis; values beyond are at its ends."""
+    sets, styles = _sets(drawn.evaluation), drawn.styles()
+    panels = list(canvas.panels(len(sets), height=0.3 + 0.32 * len(sets)))
+    for axes, one in zip(panels, sets, strict=True):
+        axes.axvspan(*band, color=GREY, alpha=0.2, linewidth=0)
         for kind, predicted in drawn.predictions(one).items():
-            ratios = np.clip(predicted / one.measured, *RATIO_RANGE)
-            cumulative(axes, ratios, **styles[kind])
+            cumulative(axes, np.clip(value_of(predicted / one.measured), *reach), **styles[kind])
         axes.set_title(f"{one.name}: {len(one.measured):,} samples", loc="left", fontsize=8, pad=2)
         share_axis(axes, "share of samples")
     panels[-1].set_xscale("log")
-    panels[-1].set_xlim(*RATIO_RANGE)
-    log_number_axis(panels[-1].xaxis, *RATIO_RANGE, most=8)
-    panels[-1].set_xlabel("predicted / measured write time")
+    panels[-1].set_xlim(*reach)
     canvas.legend([Line2D([], [], label=kind, **style) for kind, style in styles.items()])
+    return panels
 
 
 def draw_variability_cdf(canvas: Canvas, drawn: DrawnEvaluation) -> None:

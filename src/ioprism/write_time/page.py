@@ -18,6 +18,7 @@ from ioprism.write_time.stage_model import StageFit
 from ioprism.write_time.system import FloatArray
 from ioprism.write_time.terminal import (
     LEAK_NOTE,
+    WORTH_IT,
     advice_rows,
     configuration_text,
     group_alternatives,
@@ -139,12 +140,10 @@ def tuning_page(tuning: Tuning, model: WriteTimeModel) -> str:
     """Return the page of configurations that write the same bytes."""
     now, heading = tuning.now, printable(model.system.title)
     groups = group_alternatives(tuning.choices)
-    best = groups[0][0] if groups and groups[0][0].speedup > 1.0 else None
     data = {
         "subject": heading,
-        "verdict": f"{configuration_text(now.pattern)} takes {format_seconds(now.seconds)}"
-        + (f"; {best.speedup:.2f} times faster: {configuration_text(best.estimate.pattern)}"
-           if best else "; no configuration is faster"),
+        "verdict": f"{configuration_text(now.pattern)} takes {format_seconds(now.seconds)}; "
+        + _advice_text(groups[0][0] if groups else None),
         "next": f"{now.level:.0%} interval "
         f"{format_seconds(now.low)} to {format_seconds(now.high)}; "
         f"most of the time goes to {' or '.join(now.leading)}.",
@@ -162,6 +161,13 @@ def tuning_page(tuning: Tuning, model: WriteTimeModel) -> str:
         },
     }  # fmt: skip
     return shell_page("write-time", title="Write time: better configurations", data=data)
+
+
+def _advice_text(best: Alternative | None) -> str:
+    if best is None or best.speedup <= 1.0:
+        return "no configuration is faster"
+    name = f"{configuration_text(best.estimate.pattern)} is {best.speedup:.2f} times faster"
+    return name if best.clear else f"none is clearly faster: {name}, within error"
 
 
 def _choice_row(same: list[Alternative]) -> list[Any]:
@@ -183,7 +189,7 @@ def _stage_sheet(now: Estimate) -> Sheet:
 
 
 def _hints(tuning: Tuning) -> list[list[str]]:
-    if not tuning.choices:
+    if not tuning.choices or tuning.choices[0].speedup < WORTH_IT:
         return []
     return [
         [hint.middleware, hint.where, ", ".join(f"{k}={v}" for k, v in hint.settings.items())]

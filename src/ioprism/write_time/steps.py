@@ -180,7 +180,7 @@ def figure(
 
     Args:
         evaluation: what `evaluate` returns.
-        name: one of predicted, errors, ratio-cdf, variability-cdf.
+        name: one of predicted, errors, error-cdf, ratio-cdf, variability-cdf.
         width: in inches; by default one column.
         kinds: of model to draw; by default all in the model's file.
 

@@ -34,6 +34,7 @@ CATALOGUE = {
         "spectrum": "power over frequency with the dominant frequency",
         "components": "the bandwidth and sums of its strongest cosine waves",
         "scalogram": "power over time and period",
+        "autocorrelation": "correlation of the bandwidth with itself by lag",
         "correlation": "where the dominant frequency holds, by the hybrid method",
     },
     "servers report": {
@@ -49,6 +50,7 @@ CATALOGUE = {
     "write-time evaluate": {
         "predicted": "predicted against measured write time",
         "errors": "relative errors of each model, in the order of measured time",
+        "error-cdf": "size of the relative error of each model, cumulative",
         "ratio-cdf": "predicted over measured time of each model, cumulative",
         "variability-cdf": "slowest over fastest run of the same write, cumulative",
     },

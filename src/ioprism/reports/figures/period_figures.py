@@ -17,6 +17,7 @@ from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.describe import components, synthesise
 from ioprism.periodicity.detect import Options
 from ioprism.periodicity.results import Component, Periodicity, Ranges
+from ioprism.periodicity.spectral.autocorrelation import autocorrelation
 from ioprism.periodicity.spectral.spectrum import power_spectrum
 from ioprism.periodicity.spectral.wavelet import analyse_hybrid, scalogram
 from ioprism.reports.figures.canvas import (
@@ -46,6 +47,7 @@ POINTS = 2100  # of a wave, likewise 600
 WEAKEST = 0.01  # of the highest power; frequencies above the last stronger one are not drawn
 MOST_PHASE_LINES = 60  # lines closer than that cannot be told apart
 LONGEST_METRIC = 18  # characters of its name beside the axis
+LAGS = 8  # periods of an autocorrelation that are drawn
 WIDE_RANGE = 50.0  # highest over lowest, from which an axis is logarithmic
 
 
@@ -237,6 +239,38 @@ def draw_scalogram(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
     time_axis(axes, signal.start, signal.end, unit)
 
 
+def draw_autocorrelation(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
+    """The correlation of the signal with itself by lag; multiples of the period are marked."""
+    signal, period = drawn.periodicity.signal, drawn.periodicity.period
+    if not signal.values.std() > 0.0:
+        raise FigureUnavailableError(
+            "figure 'autocorrelation'", needs="a signal that changes", hint="see --figure signal."
+        )
+    values = autocorrelation(signal)
+    end = signal.interval * (len(values) - 1)
+    if period is not None:
+        end = min(end, LAGS * period.seconds)
+    lags = np.linspace(0.0, end, POINTS)
+    unit = time_unit(end)
+    (axes,) = canvas.panels()
+    axes.axhline(0.0, color=GREY, linewidth=0.6)
+    heights = np.interp(lags, signal.interval * np.arange(len(values)), values)
+    axes.plot(lags / unit.size, heights, color=BLUE, linewidth=0.8)
+    legend: list[Artist] = [Line2D([], [], color=BLUE, label="autocorrelation")]
+    if period is not None:
+        style: dict[str, Any] = {"color": VERMILION, "linestyle": "--", "linewidth": 0.8}
+        for number in range(1, int(end / period.seconds) + 1):
+            axes.axvline(number * period.seconds / unit.size, **style)
+        name = f"multiples of {format_seconds(period.seconds)}"
+        legend.append(Line2D([], [], label=name, **style))
+    axes.set_ylabel("correlation")
+    axes.set_ylim(min(-0.2, float(heights.min()) * 1.05), 1.05)
+    axes.set_xlim(0.0, end / unit.size)
+    axes.set_xlabel(f"lag ({unit.name})")
+    few_ticks(axes.yaxis, most=5)
+    canvas.legend(legend)
+
+
 def draw_correlation(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
     """The smoothed signal with its dominant wave, and how well they agree over time."""
     signal = drawn.periodicity.signal
@@ -256,7 +290,9 @@ def draw_correlation(canvas: Canvas, drawn: DrawnPeriodicity) -> None:
     times = np.linspace(signal.start, signal.end, POINTS)
     mean = Component(0.0, float(smooth.values.mean()), 0.0)
     wave = Component(detected.frequency, detected.amplitude, detected.phase)
-    upper.plot(times / unit.size, synthesise((mean, wave), times) / amount.size, color=VERMILION)
+    holds = np.any([(times >= a) & (times <= b) for a, b in detected.valid_ranges], axis=0)
+    values = np.where(holds, synthesise((mean, wave), times), np.nan)
+    upper.plot(times / unit.size, values / amount.size, color=VERMILION)
     # A window of one period that begins in the last period would reach beyond the signal.
     whole = max(1, len(signal.values) - round(1 / (detected.frequency * signal.interval)))
     edges, values = _means(Signal(signal.start, signal.interval, detected.correlation()[:whole]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -87,7 +88,8 @@ def _line(finding: Finding, before: Finding | None = None) -> dict[str, Any]:
 def _run(name: str, side: Side) -> dict[str, Any]:
     """One side: the picture of its typical run, and the times of all its runs."""
     typical = side.typical
-    seconds = side.seconds or tuple(one.trace.job.runtime for one in side.documents)
+    own = tuple(one.trace.job.runtime for one in side.documents)
+    seconds: Sequence[float | None] = side.seconds or own
     return {
         **picture(typical),
         "name": name,

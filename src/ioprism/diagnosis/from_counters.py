@@ -208,8 +208,9 @@ def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows 
         )
         extents.append(columns.array(extent).astype(np.int64)[some])
         move = {READ: read, WRITE: write}.get(kind)
-        known_order = move is not None and move.forward is not None
-        ahead = columns.array(move.forward) + columns.array(move.first) if known_order else calls
+        ahead = calls
+        if move is not None and move.forward is not None:
+            ahead = np.add(columns.array(move.forward), columns.array(move.first))
         backward.append(np.maximum(0.0, calls - ahead)[some])
     names = CallRows.__slots__
     rows = CallRows(*(np.concatenate([getattr(p, n) for p in parts]) for n in names))

@@ -330,7 +330,7 @@ def _needed_metadata(
         phased = np.unique(observed.phase[moving] * len(names) + place[moving])
         uses = np.bincount(phased % len(names), minlength=len(names))
         opens = np.bincount(place[some], rows.count[some], minlength=len(names))
-        wanted = uses * _calls_per_use(observed, some)
+        wanted = np.asarray(uses * _calls_per_use(observed, some), np.float64)
         even = np.minimum(1.0, wanted / np.maximum(opens, 1e-9))
         return np.where(some, even[place], 1.0), _first_calls(observed, some, place, wanted)
     made = np.bincount(place[some], rows.count[some], minlength=len(names))
@@ -398,7 +398,7 @@ def _tiny(observed: Observed) -> Flags:
     files = np.flatnonzero((size > 0) & (size < limits.tiny_file))
     if len(files) < limits.many_files * observed.ranks:
         return np.zeros(len(rows), np.bool_)
-    return known & np.isin(rows.file, files)
+    return np.asarray(known & np.isin(rows.file, files))
 
 
 def _needed_of_few(observed: Observed, tiny: Flags) -> Floats:

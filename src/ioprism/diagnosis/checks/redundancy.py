@@ -148,7 +148,7 @@ def _surely_again(observed: Observed, some: Flags, again: Floats) -> Floats:
     first = rows.count * (1 - again) * rows.longest
     rest = np.where(rows.longest > 0, 1 - first / np.maximum(rows.total, 1e-12), 0.0)
     warm = 0.0 if observed.files.is_local(observed.main_file(some)) else 0.6
-    return np.maximum(warm * again, np.clip(rest, 0.0, again))
+    return np.asarray(np.maximum(warm * again, np.clip(rest, 0.0, again)), np.float64)
 
 
 def _read_by_many(observed: Observed) -> Iterator[Proposal]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -22,6 +22,7 @@ from ioprism.engine.base import Engine, View
 from ioprism.engine.local import LocalEngine
 from ioprism.engine.prepared import SharedViews, in_memory
 from ioprism.errors import AnalysisError
+from ioprism.model.result import pick
 from ioprism.model.trace import MemoryPartition, Trace
 from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Verdict
 from ioprism.periodicity.of_signal import signal_periodicity
@@ -70,17 +71,14 @@ class Document:
             **self.characteristics.to_dict(),
             "diagnosis": judged,
             "findings": [finding.to_dict() for finding in self.findings],
-            "not_checked": [asdict(missing) for missing in self.not_checked],
+            **pick(self, "not_checked"),
             "phases": None if self.phases is None else self.phases.to_dict(),
             "bottlenecks": None if self.bottlenecks is None else self.bottlenecks.to_dict(),
             "period": None if self.periodicity is None else self.periodicity.to_dict(),
             "timeline": {
-                "start": shown.start,
-                "end": shown.end,
-                "calls": shown.calls,
+                **pick(shown, "start", "end", "calls"),
                 "marks": shown.marks.height,
-                "whole": shown.whole,
-                "source": shown.source,
+                **pick(shown, "whole", "source"),
             },
         }
 

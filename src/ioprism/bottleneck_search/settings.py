@@ -9,6 +9,7 @@ from typing import Any, Literal
 import polars as pl
 
 from ioprism.errors import UsageError
+from ioprism.model.result import pick
 from ioprism.views.perspectives.codes import check_views
 from ioprism.views.perspectives.main_view import Assignment, MainView
 
@@ -65,19 +66,12 @@ class Settings:
         after = 0.0 if self.compatible else None
         return MainView(self.bucket, self.assignment, after, self.origin)
 
-    def shown(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return what was chosen, for the report."""
         return {
-            "views": list(self.views),
-            "method": self.method,
-            "metric": self.metric,
-            "threshold": self.threshold,
-            "percentile": self.percentile,
-            "floor": self.floor,
+            **pick(self, "views", "method", "metric", "threshold", "percentile", "floor"),
             "time_bucket": self.bucket,
-            "combine": self.combine,
-            "across": self.across,
-            "layer": self.layer,
+            **pick(self, "combine", "across", "layer"),
             "compatible": "wisio" if self.compatible else None,
         }
 

@@ -144,7 +144,7 @@ class PreparedView:
         """Find and explain bottlenecks; with `fold`, one of those that are alike."""
         result = bottlenecks_of(self.main, self.trace, self.settings)
         return explain_bottlenecks(
-            result, known, top=top, page=page, fold=fold, settings=self.settings.shown()
+            result, known, top=top, page=page, fold=fold, settings=self.settings.to_dict()
         )
 
     def inspect(

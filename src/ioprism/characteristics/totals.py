@@ -12,7 +12,7 @@ from ioprism.characteristics.details import Details, describe_details
 from ioprism.engine.base import Engine
 from ioprism.model.layers import HEIGHT, LAYERS, SIZE_BINS, UPWARDS, SizeBin
 from ioprism.model.machine import Ceiling
-from ioprism.model.result import Result
+from ioprism.model.result import Result, pick
 from ioprism.model.trace import Job, Trace
 from ioprism.units import format_bytes, format_counted, format_seconds
 from ioprism.views.calls.totals import (
@@ -36,10 +36,6 @@ class Amount:
     operations: int
     bytes: int
     time: float
-
-    def to_dict(self) -> dict[str, float]:
-        """Return plain data."""
-        return {"operations": self.operations, "bytes": self.bytes, "time": self.time}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +90,9 @@ class Characteristics(Result):
                 "ranks": job.ranks,
                 "processes": self.processes,
                 "hosts": self.hosts,
-                "runtime": job.runtime,
-                "executable": job.executable,
-                "start_time": job.start_time,
-                "end_time": job.end_time,
-                "job_id": job.job_id,
-                "metadata": dict(job.metadata),
+                **pick(
+                    job, "runtime", "executable", "start_time", "end_time", "job_id", "metadata"
+                ),
             },
             "totals": {
                 "io_time": self.io_time,
@@ -108,11 +101,11 @@ class Characteristics(Result):
                 "bytes_written": self.by_operation["write"].bytes,
                 "files": self.files,
             },
-            "by_operation": {name: amount.to_dict() for name, amount in self.by_operation.items()},
+            **pick(self, "by_operation"),
             "by_layer": {
                 layer: {
-                    **_sum(amounts.values()).to_dict(),
-                    **{name: amount.to_dict() for name, amount in amounts.items()},
+                    **asdict(_sum(amounts.values())),
+                    **{k: asdict(v) for k, v in amounts.items()},
                 }
                 for layer, amounts in self.by_layer.items()
             },
@@ -123,14 +116,14 @@ class Characteristics(Result):
                 ]
                 for direction, sizes in self.request_sizes.items()
             },
-            "amplification": [asdict(one) for one in self.amplification],
+            **pick(self, "amplification"),
             **self.details.to_dict(),
         }
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per layer and kind of call."""
         rows = [
-            {"layer": layer, "kind": kind, **amount.to_dict()}
+            {"layer": layer, "kind": kind, **asdict(amount)}
             for layer, amounts in self.by_layer.items()
             for kind, amount in amounts.items()
         ]

@@ -159,7 +159,7 @@ def bottlenecks(
     per_view = top or None
     with output.progress("reading events", quiet=quiet) as progress:
         looked_at = Source(paths, format_name, stages, options.grouping(), options.reading()).stage(
-            settings, engine_options.made(progress), like_wisio=compatible is not None
+            settings, engine_options.make_engine(progress), like_wisio=compatible is not None
         )
         result = looked_at.bottlenecks(known, top=per_view, page=page, fold=not as_json)
     if target is not None:

@@ -42,7 +42,7 @@ def convert(
     check_ending(target)
     trace = options.read_job(paths, format_name)
     with output.progress("writing events", quiet=quiet) as progress:
-        engine = engine_options.made(progress)
+        engine = engine_options.make_engine(progress)
         written = write(
             trace, target, replace=force, progress=progress, engine=engine, counters=counters
         )

@@ -68,7 +68,7 @@ def diagnose(
     known = _known_of_site(layout_file, ceilings, model_file, servers, site)
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        verdict = judge(trace, options=known, engine=engine_options.made(progress))
+        verdict = judge(trace, options=known, engine=engine_options.make_engine(progress))
     if verdict.status == "cannot-judge" and (verdict.missing or fail_on is not None):
         raise CannotJudgeError(verdict.line, source=paths[0])
     if as_json:

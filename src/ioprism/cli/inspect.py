@@ -76,7 +76,7 @@ def inspect(
     else:
         _refuse(OF_BOTTLENECKS, f"{rule.code!r} is a finding, not a bottleneck")
     with output.progress("reading events", quiet=quiet) as progress:
-        engine = engine_options.made(progress)
+        engine = engine_options.make_engine(progress)
         source = Source(paths, format_name, stages, options.grouping(), options.reading())
         if rule is None:
             known = rules(*rule_files)

@@ -373,7 +373,7 @@ class EngineOptions:
             )
         return self.kind == "dask" or said
 
-    def made(self, progress: Progress | None = None) -> Engine:
+    def make_engine(self, progress: Progress | None = None) -> Engine:
         """Return the engine."""
         if self.session is not None:
             from ioprism.engine.dask import DaskEngine

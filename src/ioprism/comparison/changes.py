@@ -16,7 +16,7 @@ import polars as pl
 
 from ioprism.characteristics.totals import Amount, Characteristics
 from ioprism.comparison.repetitions import LEVEL, Difference, difference
-from ioprism.model.result import Result
+from ioprism.model.result import Result, pick
 from ioprism.model.verdict import Finding
 from ioprism.units import format_bytes, format_counted
 
@@ -98,13 +98,7 @@ class Metric:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            "name": self.name,
-            "before": self.before,
-            "after": self.after,
-            "ratio": self.ratio,
-            "better": self.better,
-        }
+        return pick(self, "name", "before", "after", "ratio", "better")
 
     @property
     def better(self) -> bool | None:

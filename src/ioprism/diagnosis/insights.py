@@ -15,6 +15,7 @@ from ioprism.engine.processes import CRASHED, map_in_processes
 from ioprism.errors import IoprismError
 from ioprism.formats.job_groups import Group
 from ioprism.formats.reading import Reading
+from ioprism.model.result import pick
 from ioprism.model.trace import Job, Progress
 from ioprism.settings import Thresholds
 from ioprism.text import name_of, printable
@@ -50,9 +51,8 @@ def insights_body(insights: Insights, job: Job) -> dict[str, Any]:
     levels = dict.fromkeys(("high", "warn", "info", "ok"), 0)
     for finding in insights.findings:
         levels[finding.severity.value] += 1
-    facts = ("job_id", "executable", "ranks", "runtime", "start_time")
     return {
-        "job": {name: getattr(job, name) for name in facts},
+        "job": pick(job, "job_id", "executable", "ranks", "runtime", "start_time"),
         "levels": levels,
         **insights.to_dict(),
     }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from ioprism.errors import MissingPackageError
@@ -39,6 +41,19 @@ class Result(ABC):
         from html import escape
 
         return f"<p>{escape(self.summary())}</p>{self.to_frame()._repr_html_()}"
+
+
+def pick(source: object, *names: str) -> dict[str, Any]:
+    """Return these attributes of an object as plain data, in this order."""
+    return {name: _plain(getattr(source, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON is any nesting
+    if is_dataclass(value):
+        return pick(value, *(one.name for one in fields(value)))
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 def whole_numbers(value: Any) -> Any:  # noqa: ANN401 - JSON is any nesting

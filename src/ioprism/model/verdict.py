@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from ioprism.model.history import History
-from ioprism.model.result import Result
+from ioprism.model.result import Result, pick
 
 if TYPE_CHECKING:
     import polars as pl
 
 COUNTS = ("requests", "syncs", "calls", "copies")  # facts that a longer run has more of
 SECONDS_PER_HOUR = 3600.0
+# What JSON holds of them.
+CAUSE_KEYS = ("code", "title", "culprit", "saving", "core_hours", "confidence", "contrast",
+              "symptoms", "advice")  # fmt: skip
+POSSIBLE_KEYS = ("code", "title", "culprit", "upper", "decide")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,23 +218,11 @@ class Verdict(Result):
         """Return what `ioprism diagnose --json` holds."""
         return {
             "verdict": {"status": self.status, "line": self.line, "first": self.first},
-            "io_stall": asdict(self.io_stall),
-            "runtime": self.runtime,
-            "causes": [_cause_dict(cause) for cause in self.causes],
-            "possible": [
-                {
-                    "code": one.code,
-                    "title": one.title,
-                    "culprit": dict(one.culprit),
-                    "upper": one.upper,
-                    "decide": asdict(one.decide),
-                }
-                for one in self.possible
-            ],
-            "ledger": [asdict(line) for line in self.ledger],
-            "opportunities": [asdict(one) for one in self.opportunities],
-            "not_checked": [asdict(missing) for missing in self.not_checked],
-            **({"stages": [asdict(stage) for stage in self.stages]} if self.stages else {}),
+            **pick(self, "io_stall", "runtime"),
+            "causes": [pick(cause, *CAUSE_KEYS) for cause in self.causes],
+            "possible": [pick(one, *POSSIBLE_KEYS) for one in self.possible],
+            **pick(self, "ledger", "opportunities", "not_checked"),
+            **(pick(self, "stages") if self.stages else {}),
             **({} if self.history is None else {"history": self.history.to_dict()}),
         }
 
@@ -262,20 +254,6 @@ class Verdict(Result):
 def core_hours(seconds: float, ranks: int | None) -> float | None:
     """Core-hours that all ranks spend in these seconds."""
     return None if not ranks else seconds * ranks / SECONDS_PER_HOUR
-
-
-def _cause_dict(cause: Cause) -> dict[str, Any]:
-    return {
-        "code": cause.code,
-        "title": cause.title,
-        "culprit": dict(cause.culprit),
-        "saving": asdict(cause.saving),
-        "core_hours": cause.core_hours,
-        "confidence": cause.confidence,
-        "contrast": asdict(cause.contrast),
-        "symptoms": list(cause.symptoms),
-        "advice": [{"text": item.text, "snippet": item.snippet} for item in cause.advice],
-    }
 
 
 class Severity(StrEnum):
@@ -328,16 +306,8 @@ class Finding:
         return {
             "code": self.code,
             "level": self.severity.value,
-            "interface": self.interface,
-            "title": self.title,
-            "subject": {"kind": self.subject.kind, "name": self.subject.name},
-            "evidence": dict(self.evidence),
-            "threshold": dict(self.threshold),
-            "details": [dict(row) for row in self.details],
-            "recommendations": [
-                {"text": one.text, "snippet": one.snippet} for one in self.recommendations
-            ],
-            "seconds_at_stake": self.seconds_at_stake,
-            "aliases": list(self.aliases),
-            "cause": self.cause,
-        }
+            **pick(
+                self, "interface", "title", "subject", "evidence", "threshold", "details",
+                "recommendations", "seconds_at_stake", "aliases", "cause",
+            ),
+        }  # fmt: skip

@@ -10,7 +10,7 @@ import polars as pl
 
 from ioprism.engine.base import Engine, View
 from ioprism.errors import NotEnoughDetailError, UsageError
-from ioprism.model.result import Result
+from ioprism.model.result import Result, pick
 from ioprism.model.trace import Trace
 from ioprism.phase_detection.segmentation import Borders, burst_borders, phase_borders
 from ioprism.settings import PhaseSettings
@@ -107,14 +107,12 @@ _FRAME = pl.Schema(
 )  # fmt: skip
 
 
+COMMON_KEYS = ("start", "end", "kind", "ranks", "operations", "bytes")
+
+
 def _flat(phase: Phase) -> dict[str, Any]:
     return {
-        "start": phase.start,
-        "end": phase.end,
-        "kind": phase.kind,
-        "ranks": phase.ranks,
-        "operations": phase.operations,
-        "bytes": phase.bytes,
+        **pick(phase, *COMMON_KEYS),
         "fastest_rank": phase.fastest.rank,
         "fastest_time": phase.fastest.time,
         "slowest_rank": phase.slowest.rank,
@@ -122,25 +120,11 @@ def _flat(phase: Phase) -> dict[str, Any]:
     }
 
 
-def _layer_dict(layer_phases: LayerPhases) -> dict[str, Any]:
+def _layer_dict(layer: LayerPhases) -> dict[str, Any]:
+    keys = (*COMMON_KEYS, "fastest", "slowest", "typical")
     return {
-        "gap_threshold": layer_phases.gap_threshold,
-        "resolution": layer_phases.resolution,
-        "bursts": layer_phases.bursts,
-        "phases": [
-            {
-                "start": p.start,
-                "end": p.end,
-                "kind": p.kind,
-                "ranks": p.ranks,
-                "operations": p.operations,
-                "bytes": p.bytes,
-                "fastest": {"rank": p.fastest.rank, "time": p.fastest.time},
-                "slowest": {"rank": p.slowest.rank, "time": p.slowest.time},
-                "typical": p.typical,
-            }
-            for p in layer_phases.phases
-        ],
+        **pick(layer, "gap_threshold", "resolution", "bursts"),
+        "phases": [pick(phase, *keys) for phase in layer.phases],
     }
 
 

@@ -189,7 +189,7 @@ class DxtPartition:
         ranks = block.each([run.rank for run in block.runs], np.int32)
         kinds = block.each(_OPERATIONS[[run.kind for run in block.runs]], np.uint8)
         has_offsets = dxt_has_offsets(self.region.name, self.region.version)
-        return pl.DataFrame(
+        known = pl.DataFrame(
             {
                 "start": block.fields[2].view(np.float64),
                 "end": block.fields[3].view(np.float64),
@@ -198,16 +198,11 @@ class DxtPartition:
                 "file": self._files(block),
                 "layer": _constant(DXT_LAYERS[self.region.name], Layer, height),
                 "operation": pl.Series(kinds).cat.to(Operation),
-                "function": _constant(None, pl.Categorical(), height),
-                "collective": _constant(None, pl.Boolean(), height),
-                "nonblocking": _constant(None, pl.Boolean(), height),
-                "offset": block.fields[0].view(np.int64)
-                if has_offsets
-                else _constant(None, pl.Int64(), height),
+                **({"offset": block.fields[0].view(np.int64)} if has_offsets else {}),
                 "bytes": block.fields[1].view(np.int64),
-            },
-            schema=EVENTS.schema,
+            }
         )
+        return EVENTS.conform(known)
 
     def _files(self, block: Block) -> pl.Series:
         identifiers = np.array([run.identifier for run in block.runs], np.uint64)

@@ -275,8 +275,7 @@ class _Events:
         self.damage.bare += int(np.count_nonzero(bare))
         begin, took = (pl.Series(calls[key]) for key in ("ts", "dur"))
         start = (begin - self.source.origin) / self.source.per_second
-        unknown = pl.Series([None], dtype=pl.Boolean).new_from_index(0, len(start))
-        return pl.DataFrame(
+        known = pl.DataFrame(
             {
                 "start": start,
                 "end": start + took / self.source.per_second,
@@ -286,13 +285,11 @@ class _Events:
                 "layer": pl.Series(layer).cat.to(Layer),
                 "operation": pl.Series(operation).cat.to(Operation),
                 "function": kinds.names.gather(calls.kind),
-                "collective": unknown,
-                "nonblocking": unknown,
                 "offset": _nullable(offset, offset == UNKNOWN),
                 "bytes": _nullable(moved, moved == UNKNOWN),
-            },
-            schema=EVENTS.schema,
+            }
         )
+        return EVENTS.conform(known)
 
     def _possible(self, calls: CallColumns, kinds: _Kinds) -> CallColumns:
         """The calls without DFTracer's own marks and those with damaged times."""

@@ -170,7 +170,7 @@ def events(
     file = _files(numbers, words)
     offset = _offsets(numbers, words, file, rank, layout)
     height = len(numbers)
-    return pl.DataFrame(
+    known = pl.DataFrame(
         {
             "start": stream.start[inside] + shift,
             "end": stream.end[inside] + shift,
@@ -184,9 +184,9 @@ def events(
             "nonblocking": words.nonblocking.gather(numbers),
             "offset": _nullable(offset, UNKNOWN),
             "bytes": _nullable(words.bytes[numbers], UNKNOWN),
-        },
-        schema=EVENTS.schema,
+        }
     )
+    return EVENTS.conform(known)
 
 
 def _files(numbers: Integers, words: Vocabulary) -> Integers:

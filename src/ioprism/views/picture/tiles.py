@@ -102,7 +102,7 @@ def row_step(ranks: int) -> int:
 def tiles_of(trace: Trace, *, most_held: int = MOST_HELD) -> Iterator[Tiles]:
     """Read a trace once and be ready for any window of it."""
     with tempfile.TemporaryDirectory(prefix="ioprism-") as place:
-        calls, count = _kept(trace, Path(place), most_held)
+        calls, count = _keep_calls(trace, Path(place), most_held)
         span = calls.select(pl.col("start").min(), pl.col("end").max(), pl.col("rank").max())
         start, end, last = span.collect().row(0)
         ranks = max(trace.job.ranks or 1, (last or 0) + 1)
@@ -110,7 +110,7 @@ def tiles_of(trace: Trace, *, most_held: int = MOST_HELD) -> Iterator[Tiles]:
         yield Tiles(calls, start or 0.0, runtime if end is None else end, ranks, count)
 
 
-def _kept(trace: Trace, place: Path, most_held: int) -> tuple[pl.LazyFrame, int]:
+def _keep_calls(trace: Trace, place: Path, most_held: int) -> tuple[pl.LazyFrame, int]:
     """Keep what pictures need: in memory, or in files where it is too much for that."""
     pieces: list[pl.DataFrame] = [EVENTS.empty().select(NEEDED)]
     count = rows = 0

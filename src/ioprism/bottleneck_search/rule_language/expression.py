@@ -269,7 +269,9 @@ class _Compiler:
 
     def join_conditions(self, node: ast.BoolOp) -> Value:
         join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
-        parts = [self.condition(part) for part in map(self.value, node.values)]
+        parts = list(map(self.value, node.values))
+        for part in parts:
+            self.condition(part)
         fields = frozenset[str]().union(*(part.fields for part in parts))
         return Value(reduce(join, [part.compute for part in parts]), None, parts[0].at, fields)
 

@@ -35,6 +35,15 @@ def name_of(path: Path) -> str:
     return address_of(path) or str(path)
 
 
+def is_text(path: Path) -> bool:
+    """Whether a path is UTF-8; polars opens no other."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def harmless(text: str) -> str:
     """Do the same to each line of a text."""
     return "\n".join(map(printable, text.split("\n")))

@@ -215,6 +215,23 @@ def test_a_message_about_a_hostile_name_steers_nothing(place: Path) -> None:
 
 
 LOG = str(TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan")
+NOT_TEXT = os.fsdecode(b"\xff\xfe")
+
+
+def test_names_that_are_not_utf8_are_read_or_one_message(tmp_path: Path) -> None:
+    log, table = tmp_path / f"{NOT_TEXT}.darshan", tmp_path / f"{NOT_TEXT}.csv"
+    shutil.copy(LOG, log)
+    table.write_text("start,end,operation\n0,1,read\n")
+    run("characterise", log)
+    run("report", log, "-o", tmp_path / f"{NOT_TEXT}.html", "-q")
+    refused = [["characterise", table]]
+    refused += [["convert", log, tmp_path / f"{NOT_TEXT}{end}"] for end in (".store", ".csv")]
+    for words in refused:
+        result = CliRunner().invoke(main, [*map(str, words)])
+        assert result.exit_code == 1
+        assert "UTF-8" in result.stderr and "Hint" in result.stderr
+
+
 FILES_OF_USERS = [
     ["bottlenecks", LOG, "--rules"],
     ["insights", LOG, "--thresholds"],
@@ -261,7 +278,7 @@ SLOW_FILES = {
     "keys.toml": ".".join("a" * 50_000) + " = 1\n",
     "more.toml": "".join(".".join("a" * 2000) + f".b{n} = 1\n" for n in range(60)),
     "deep.toml": "a = " + ("[" * 2000 + "\n") * 20,
-    "deep.yaml": "a: " + ("[" * 4000 + "\n") * 5,
+    "deep.yaml": "a: " + ("[" * 4000 + "\n") * 60,
     "sixty.yaml": "a: " + ":".join("1" * 100_000),
     "large.yaml": "a: b\n" * 100_000,
 }

@@ -160,7 +160,7 @@ def test_places_that_look_like_beginnings_of_gzip_are_not_all_inflated(tmp_path:
     begun = time.process_time()
 
     assert len(ranges(path)) == 1
-    assert time.process_time() - begun < 5.0  # 34 s without a limit
+    assert time.process_time() - begun < 1.0  # some seconds without a limit
 
 
 def test_places_that_look_like_beginnings_of_a_rank_are_not_all_inflated(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ def test_analyses_make_way_for_messages_that_wait_but_not_for_ever(
     service.close()
 
     assert made[0] == 0
-    assert made[1] > 10
+    assert made[1] > 0
 
 
 def test_jobs_that_end_together_are_concluded_one_at_a_time() -> None:

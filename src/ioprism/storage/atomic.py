@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ioprism.errors import OutputError
-from ioprism.text import address_of, printable
+from ioprism.text import address_of, is_text, printable
 
 NEW, OLD = ".new", ".old"
 LONGEST_NAME = 120  # bytes of a target's name that fit into the name of its temporary file
@@ -174,6 +174,7 @@ def refuse_unless_ours(target: Path, *, marker: str, replace: bool) -> None:
     Raises:
         OutputError: it may not, and why.
     """
+    refuse_unless_text(target)
     kind = _kind(target)
     if kind is None:
         return
@@ -183,6 +184,19 @@ def refuse_unless_ours(target: Path, *, marker: str, replace: bool) -> None:
         raise OutputError(
             f"{printable(str(target))} was not made by ioprism (it has no {marker}), so it is not "
             "replaced.\nHint: choose another name."
+        )
+
+
+def refuse_unless_text(target: Path) -> None:
+    """Check that tables may be written under this name.
+
+    Raises:
+        OutputError: the name is not UTF-8, which the library that writes them needs.
+    """
+    if not is_text(target):
+        raise OutputError(
+            f"{printable(str(target))}: tables are written only where the name is UTF-8.\n"
+            "Hint: choose another name."
         )
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from ioprism.errors import EndingError
 from ioprism.model.trace import Progress, Trace
-from ioprism.storage.atomic import atomic_write, refuse_unless_file
+from ioprism.storage.atomic import atomic_write, refuse_unless_file, refuse_unless_text
 from ioprism.text import printable
 
 # Spreadsheets take text that begins like this for a formula.
@@ -49,6 +49,7 @@ def write_table(table: pl.DataFrame, target: Path, *, replace: bool = False) -> 
     """
     if target.suffix.lower() not in (".csv", ".parquet"):
         raise EndingError(target, what="tables", known=(".csv", ".parquet"))
+    refuse_unless_text(target)
     with atomic_write(target, replace=replace) as temporary:
         if target.suffix.lower() == ".csv":
             harmless(table).write_csv(temporary)
@@ -60,6 +61,7 @@ def write_events(
     trace: Trace, path: Path, *, replace: bool = False, progress: Progress | None = None
 ) -> None:
     """Write one row per event: the columns of the event table, with paths instead of numbers."""
+    refuse_unless_text(path)
     rows = _named_events(trace, progress)
     with atomic_write(path, replace=replace) as temporary:
         if path.suffix.lower() == ".csv":

@@ -27,6 +27,7 @@ from ioprism.model.files import file_table
 from ioprism.model.layers import LAYERS
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
 from ioprism.model.trace import Completeness, Job, Trace, Warn
+from ioprism.text import is_text
 
 ROWS = 250_000  # rows read together
 ROWS_PER_PARTITION = 1_000_000
@@ -58,6 +59,8 @@ class TableReader:
         """Look up files and processes now; events are read when asked for."""
         try:
             path, mapping = read_mapping(source) if is_mapping(source) else (source, TableMapping())
+            if not is_text(path):
+                raise ValueError("its name is not UTF-8: give it another one")
             return _TableContent(source, ForeignTable(path, mapping)).trace()
         except (ValueError, *UNREADABLE) as error:
             raise BrokenTraceError(

@@ -72,9 +72,10 @@ export function tracksOf({ view, kind, waves, asynchronous }: Shown): Track[] {
 
 function levelTrack(level: View["levels"][number], kind: Amount): Track {
   const shown = level.details ?? level.approximation!, details = level.details !== null;
-  const name = details ? `level ${level.level}: ${duration(level.shortest)} to ${duration(level.longest)}` : `rest of level ${level.level}`;
+  const name = details ? `level ${level.level}` : `rest of level ${level.level}`, reach = details ? `periods of ${duration(level.shortest)} to ${duration(level.longest)}` : "";
+  const above = (pen: Pen, box: Box): void => { pen.fillStyle = colour("--ink"); pen.textAlign = "left"; pen.fillText(reach, box.left + 4, box.top + 11); };
   const most = Math.max(1e-12, ...Array.from(shown.values, (value) => Math.abs(value ?? 0)));
-  return curvesTrack(details ? `level-${level.level}` : "rest", name, LOW, [sampledCurve(details ? "details" : "approximation", details ? "--f4" : SIGNAL, shown)], kind, { reach: details ? [-most, most] : undefined, open: false, title: details ? "What changes within this range of periods (discrete wavelet transform)" : "What is left: the smooth approximation" });
+  return curvesTrack(details ? `level-${level.level}` : "rest", name, LOW, [sampledCurve(details ? "details" : "approximation", details ? "--f4" : SIGNAL, shown)], kind, { reach: details ? [-most, most] : undefined, open: false, above, title: details ? "What changes within this range of periods (discrete wavelet transform)" : "What is left: the smooth approximation" });
 }
 
 // Phases of the period stand as bars at the bottom, predicted ones with their name above.

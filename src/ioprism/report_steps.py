@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 import polars as pl
@@ -24,14 +23,12 @@ from ioprism.engine.prepared import SharedViews, in_memory
 from ioprism.errors import AnalysisError
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Verdict
-from ioprism.periodicity.of_signal import signal_periodicity
+from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 from ioprism.periodicity.results import Periodicity
-from ioprism.periodicity.sampling import sample
 from ioprism.phase_detection.find import Phases, phases
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
 from ioprism.views.picture.timeline import MOST_MARKS, Span, Timeline, timeline
-from ioprism.views.time.bandwidth import bandwidth
 from ioprism.views.time.bandwidth_changes import Extent
 
 
@@ -100,7 +97,7 @@ def document_of(
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
     insights = judge_job(evidence, held, engine, options=chosen.diagnosis)
-    periodicity = _periodicity(held, engine)
+    periodicity = _attempt(lambda: job_periodicity(held, engine, PeriodSettings()).whole, [])
     bottlenecks = _attempt(lambda: _bottlenecks(held, engine, chosen), notes)
     findings = rank_all(
         insights.findings,
@@ -125,23 +122,6 @@ def document_of(
         by_host=by_host(held, engine),
         system_targets=held.file_facts.system_targets,
         notes=tuple(notes),
-    )
-
-
-def _periodicity(trace: Trace, engine: Engine) -> Periodicity | None:
-    """The periodicity of all I/O, or of one direction where only that has one."""
-    first: Periodicity | None = None
-    for direction in ("both", "write", "read"):
-        answer = _attempt(partial(_periodicity_of, trace, engine, direction), [])
-        if answer is not None and answer.period is not None:
-            return answer
-        first = first or answer
-    return first
-
-
-def _periodicity_of(trace: Trace, engine: Engine, direction: str) -> Periodicity:
-    return signal_periodicity(
-        sample(bandwidth(trace, engine, direction=direction)), direction=direction
     )
 
 

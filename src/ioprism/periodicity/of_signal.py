@@ -220,8 +220,11 @@ def answer_of_directions(
     others = [
         NamedPeriod(one.period, one.direction)
         for one in (both, *directions)
-        if one is not best and only_periodic(one.period) is not None and one.period is not None
+        if one is not best and one.period is not None and one.period.pattern == "periodic"
     ]
+    if best.period is not None and best.period.certainty == "sure":
+        # What is only possible says nothing beside it.
+        others = [one for one in others if one.period.certainty == "sure"]
     return replace(best, takes_turns=turns, others=tuple(others))
 
 

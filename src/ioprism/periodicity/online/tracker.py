@@ -157,7 +157,7 @@ class Tracker:
         """Answer for the whole job after its last request, as `ioprism period` would.
 
         It is one more look at the false-alarm level, so that both together may be wrong twice as
-        often. A job that has more requests than are kept is judged by its bins.
+        often. Of a job with very many requests their bins are judged.
         """
         now = self.ring.end
         if not math.isfinite(now):

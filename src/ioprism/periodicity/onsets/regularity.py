@@ -65,6 +65,7 @@ NEVER = -math.inf  # log of probability 0
 TREND_STANDARD_ERRORS = 1.645  # one-sided 5 % quantile, for the ratio of von Neumann (1941)
 CLEAR_STANDARD_ERRORS = 3.09  # one-sided 0.1 % quantile: nor is there a loop with a mean
 MAX_WOBBLE = 0.1  # logarithm of the ratio of two neighbouring distances; a clock varies less
+MIN_TREND_SHARE = 0.9  # of the variance that a line explains; of a step it is three quarters
 MAX_DRIFT = 0.1  # logarithm of the ratio of last and first distance, up to which a period holds
 
 
@@ -127,6 +128,8 @@ def most_regular(phases: SignalPhases) -> RegularStretch:
         and distances.std() <= MAX_SINGLE_VARIATION * distances.mean()
     ):
         return whole
+    if _grows_steadily(distances):
+        return whole  # every part of it is even for a while
     every = (whole, _with_missing(phases), _best_part(phases))
     # A period in a part of the phases comes before a loop of all of them.
     clear = [one for one in every if one.chances.single_look <= MAX_CLEAR_LOG_CHANCE]
@@ -189,9 +192,25 @@ def _wanders(distances: FloatArray, *, standard_errors: float = TREND_STANDARD_E
     error = 2.0 * math.sqrt((count - 2) / (count**2 - 1)) if count > 2 else math.inf
     if step * (count - 1) >= (2.0 - standard_errors * error) * float(off @ off):
         return False
+    return math.sqrt(step) > MAX_WOBBLE or abs(_trend(logs)[0]) > MAX_DRIFT
+
+
+def _trend(logs: FloatArray) -> tuple[float, float]:
+    """How much a line through these rises in all, and the share of the variance it explains."""
+    off, count = logs - logs.mean(), len(logs)
     numbers = np.arange(count) - (count - 1) / 2
-    trend = abs(float(numbers @ off)) / float(numbers @ numbers) * (count - 1)
-    return math.sqrt(step) > MAX_WOBBLE or trend > MAX_DRIFT
+    slope = float(numbers @ off) / float(numbers @ numbers)
+    variance = float(off @ off)
+    share = slope**2 * float(numbers @ numbers) / variance if variance > 0.0 else 0.0
+    return slope * (count - 1), share
+
+
+def _grows_steadily(distances: FloatArray) -> bool:
+    """Whether distances grow or shrink from the first to the last; a change of period is a step."""
+    if len(distances) <= MIN_STRETCH:
+        return False
+    rise, share = _trend(np.log(distances))
+    return abs(rise) > MAX_DRIFT and share >= MIN_TREND_SHARE
 
 
 def _serial(phases: SignalPhases) -> float:

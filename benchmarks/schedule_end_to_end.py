@@ -90,7 +90,8 @@ def run(folder: Path, procs: Path, writers: int, library: Path | None = None) ->
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as service:
         url = next(line for line in service.stderr or [] if line.startswith("page: "))[6:].strip()
-        threading.Thread(target=lambda: list(service.stderr or []), daemon=True).start()
+        reader = threading.Thread(target=lambda: list(service.stderr or []))
+        reader.start()
         stop = threading.Event()
         agent = threading.Thread(
             target=run_agent, args=(url, LIMIT, programs), kwargs={"stop": stop}
@@ -102,6 +103,7 @@ def run(folder: Path, procs: Path, writers: int, library: Path | None = None) ->
             stop.set()
             agent.join()
             service.terminate()
+            reader.join()
 
 
 def _run_times(

@@ -3,8 +3,8 @@
 Jobs of three magnitudes of period, mixed, as in the IO-Sets paper (Boito, Pallez, Teylo, Vidal,
 IEEE TPDS 2023), drawn anew for every seed. Set-10 is told periods as they are (given), as
 ioprism's tracker knows them at that moment (live), and as FTIO's predictor does on the same
-streams (ftio). `IOPRISM_BENCH_SEEDS` sets the number of seeds (20 by default), and
-`IOPRISM_BENCH_FTIO` names a Python that has FTIO; one is made if it is not set.
+streams (ftio). `IOPRISM_BENCH_SEEDS` sets the number of seeds (20 by default),
+`IOPRISM_BENCH_FIRST_SEED` the first of them (0), and `IOPRISM_BENCH_FTIO` names a Python that has FTIO; one is made if it is not set.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ioprism.scheduling.steps import ScheduleSettings, schedule_workload, three_
 
 FTIO = "ftio-hpc==0.0.9"
 SEEDS = int(os.environ.get("IOPRISM_BENCH_SEEDS", "20"))
+FIRST_SEED = int(os.environ.get("IOPRISM_BENCH_FIRST_SEED", "0"))
 HORIZON = 4000.0
 WIDTHS = (22, 26, 10, 24, 10, 24)
 LOADS = (0.8,)
@@ -29,7 +30,11 @@ LOADS = (0.8,)
 def main() -> None:
     python = Path(os.environ.get("IOPRISM_BENCH_FTIO") or peer("ftio", FTIO))
     settings = ScheduleSettings(
-        phases=("given", "live", "ftio"), seeds=SEEDS, horizon=HORIZON, ftio_python=python
+        phases=("given", "live", "ftio"),
+        seeds=SEEDS,
+        first_seed=FIRST_SEED,
+        horizon=HORIZON,
+        ftio_python=python,
     )
     for load in LOADS:
         show(f"load {load:.0%}", schedule_workload(three_magnitudes(load=load), settings))

@@ -25,15 +25,13 @@ from ioprism.errors import AnalysisError
 from ioprism.model.result import pick
 from ioprism.model.trace import MemoryPartition, Trace
 from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Verdict
-from ioprism.periodicity.of_signal import signal_periodicity
+from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 from ioprism.periodicity.results import Periodicity
-from ioprism.periodicity.sampling import sample
 from ioprism.phase_detection.find import Phases, phases
 from ioprism.settings import Thresholds
 from ioprism.views.calls.totals import Totals
 from ioprism.views.picture.timeline import MOST_MARKS, Span, Timeline, timeline, timeline_view
-from ioprism.views.time.bandwidth import bandwidth
-from ioprism.views.time.bandwidth_changes import Extent, bandwidth_view
+from ioprism.views.time.bandwidth_changes import bandwidth_view
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +107,9 @@ def document_of(
     notes: list[str] = []
     evidence = evidence_of_trace(held, engine, chosen.thresholds)
     insights = judge_job(evidence, held, engine, options=chosen.diagnosis)
-    periodicity = _periodicity(held, engine)
+    periodicity: Periodicity | None = None
+    with _note_failure([]):
+        periodicity = job_periodicity(held, engine, PeriodSettings()).whole
     bottlenecks: Bottlenecks | None = None
     if held.partitions:
         with _note_failure(notes):
@@ -163,31 +163,10 @@ def plan_views(trace: Trace, engine: Engine, chosen: ReportSettings) -> SharedVi
     (span,) = planned.run(trace, Span())
     if span["calls"].item():
         planned.plan(timeline_view(span, most=chosen.most_marks))
-    views = [bandwidth_view(trace, planned, direction=d) for d in _directions(trace, planned)]
-    planned.plan(*(view for view in views if view is not None))
+    bandwidth = bandwidth_view(trace, planned, direction="both", by=("operation",))
+    if bandwidth is not None:
+        planned.plan(bandwidth)
     return planned
-
-
-def _directions(trace: Trace, engine: Engine) -> tuple[str, ...]:
-    """Both directions together, then each that differs from that."""
-    if not trace.partitions:
-        return ("both", "write", "read")
-    (extent,) = engine.run(trace, Extent())
-    traced = extent["operation"].unique().to_list()
-    return ("both", *(d for d in ("write", "read") if traced != [d]))
-
-
-def _periodicity(trace: Trace, engine: Engine) -> Periodicity | None:
-    """The periodicity of all I/O, or of one direction where only that has one."""
-    first: Periodicity | None = None
-    for direction in _directions(trace, engine):
-        with _note_failure([]):
-            signal = sample(bandwidth(trace, engine, direction=direction))
-            answer = signal_periodicity(signal, direction=direction)
-            if answer.period is not None:
-                return answer
-            first = first or answer
-    return first
 
 
 def _negligible(trace: Trace, limits: Thresholds) -> float:

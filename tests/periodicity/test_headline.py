@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from ioprism import period
 from ioprism.engine.local import LocalEngine
 from ioprism.formats.registry import read_trace
 from ioprism.model.signal import Signal
@@ -17,7 +18,10 @@ from ioprism.periodicity.detect import Options, detect
 from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample
+from ioprism.report_steps import document_of
 from ioprism.views.time.bandwidth import steps_of_intervals
+from tests.call_tables import calls, trace_of
+from tests.counted_passes import Counted
 
 
 def signal_of(*trains: tuple[npt.NDArray[Any], float, float]) -> Signal:
@@ -76,6 +80,67 @@ def test_writes_answer_where_their_period_explains_more_than_that_of_all(
     assert found.period.seconds == pytest.approx(10.0, rel=0.01)
     assert float(found.signal.values.max()) == pytest.approx(1e8)  # what is drawn is writes
     assert found.summary() == "The writes repeat every 10.00 s (confidence 100%)"
+
+
+def test_report_answers_as_period_does(reads_then_periodic_writes: Path) -> None:
+    trace = read_trace(reads_then_periodic_writes)
+
+    in_report = document_of(trace).periodicity
+
+    assert in_report is not None
+    assert in_report.summary() == period(trace).summary()
+
+
+def test_the_last_burst_counts_if_others_are_as_large() -> None:
+    starts = np.array([5.6, 127.6, 232.6, 343.4, 448.9, 560.6, 666.9])
+    usual = np.array([True, True, True, False, True, True, False])
+    large = (starts[~usual], 1.2, 2.2e8)
+
+    answer = signal_periodicity(signal_of((starts[usual], 0.6, 1.4e8), large))
+
+    assert answer.period is not None
+    assert len(answer.period.phases) == 7
+    assert answer.next_phase is not None and answer.next_phase.start > 700.0
+
+
+def test_what_comes_in_every_period_is_explained_by_it() -> None:
+    writes, reads = 10.0 * np.arange(12), 10.0 * np.arange(12) + 5.0
+
+    answer = signal_periodicity(signal_of((writes, 3.0, 8e9), (reads, 1.0, 8e9)))
+
+    assert answer.period is not None and answer.burst is not None
+    assert answer.period.seconds == pytest.approx(10.0, rel=0.01)
+    assert answer.period.bytes_share is not None and answer.period.bytes_share > 0.9
+    assert answer.burst.bytes == pytest.approx(16e9, rel=0.1)
+
+
+@pytest.mark.parametrize("growth", [1.05, 0.95])
+def test_distances_that_keep_growing_or_shrinking_have_no_mean(growth: float) -> None:
+    starts = np.cumsum(10.0 * growth ** np.arange(30))
+
+    assert detect(signal_of((starts, 0.5, 1e9))) is None
+
+
+def test_a_strong_jitter_is_named_beside_the_mean() -> None:
+    gaps = np.random.default_rng(78).uniform(5.0, 15.0, 12)
+    answer = signal_periodicity(signal_of((np.cumsum(gaps), 1.0, 1e9)))
+
+    assert answer.period is not None and answer.period.certainty == "maybe"
+    assert "on average, ± " in answer.summary()
+
+
+def test_calls_are_looked_through_once() -> None:
+    kinds = ("read", "write")
+    rows = [
+        {"start": 5.0 * i, "seconds": 1.0, "operation": kinds[i % 2], "bytes": 10**9}
+        for i in range(24)
+    ]
+    trace, engine = trace_of(calls(rows)), Counted()
+
+    answer = job_periodicity(trace, engine, PeriodSettings()).whole
+
+    assert answer.period is not None and answer.takes_turns
+    assert len(engine.passes) == 2  # when calls run, and the bandwidth of both directions
 
 
 def test_little_confidence_is_worded_as_a_possibility() -> None:

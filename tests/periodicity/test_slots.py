@@ -56,3 +56,33 @@ def test_a_change_of_period_is_no_slot() -> None:
 
     assert found is not None
     assert found.pattern == "periodic"
+
+
+def test_an_even_part_of_random_slots_is_no_period() -> None:
+    slots = [4, 4, 1, 4, 4, 2, 1, 3, 1, 4, 1, 1, 2, 3, 2, 3, 1, 3, 3, 3, 3, 4, 3, 1, 1, 4, 1, 4, 4]
+
+    found = detect(bursts(10.0 * np.cumsum([0.0, *slots])))
+
+    assert found is None or found.pattern == "slotted"
+
+
+@pytest.mark.parametrize(("seconds", "unit"), [(7.3, 1.0), (3.7, 1.0), (0.73, 0.1)])
+def test_times_rounded_to_a_unit_leave_a_period(seconds: float, unit: float) -> None:
+    starts = unit * np.round(seconds * np.arange(30) / unit)
+    steps = steps_of_intervals(starts, starts + unit, np.full(30, 1e9))
+
+    found = detect(sample(steps))
+
+    assert found is not None
+    assert found.pattern == "periodic"
+    assert found.seconds == pytest.approx(seconds, rel=0.01)
+
+
+def test_cycles_of_two_distances_are_no_slots_after_other_io() -> None:
+    cycles = 100.0 + np.cumsum(np.tile([4.0, 6.0], 15))
+
+    found = detect(bursts(np.concatenate(([0.0, 3.0, 21.0, 60.0], cycles))))
+
+    assert found is not None
+    assert found.pattern == "periodic"
+    assert found.seconds == pytest.approx(10.0, rel=0.01)

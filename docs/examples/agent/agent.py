@@ -17,10 +17,10 @@ from pathlib import Path
 
 from ioprism import ServiceError, client
 
-CONTROL = struct.Struct("ddd")  # rate in bytes per second, last want, last look of the agent
+CONTROL = struct.Struct("ddd")  # rate in bytes per second, end of want, last look of the agent
 UNLIMITED = -1.0
 EVERY = 0.05  # seconds between two looks
-WANTS = 0.15  # seconds after its last want in which a program still wants to write
+WANTS = 0.15  # seconds after a write in which a program still wants to write
 
 
 class Program:

@@ -4,7 +4,7 @@
  * Use:    IOPRISM_THROTTLE=control IOPRISM_REPORT=job.jsonl LD_PRELOAD=./throttle.so program
  *
  * The control file holds three doubles: the rate in bytes per second, which the agent writes; the
- * time (CLOCK_MONOTONIC, seconds) at which the program last wanted to write, which this library
+ * time (CLOCK_MONOTONIC, seconds) until which the program wants to write, which this library
  * writes; and the time at which the agent last looked. A rate of 0 means to wait, a negative one
  * not to throttle at all; without an agent for a few seconds the program writes as it likes. A
  * token bucket of a tenth of a second smooths the rate. Every write is added to the report, one
@@ -25,6 +25,7 @@
 enum { SMALL = 65536 }; /* bytes; smaller writes pass: logs, not data */
 static const double ALONE = 3.0; /* seconds without a sign of the agent, after which it is gone */
 static const double BUCKET = 0.1; /* seconds of the rate that may be saved up */
+static const double LONGEST = 10.0; /* seconds a write may take and still count as one */
 
 static ssize_t (*real_write)(int, const void *, size_t);
 static ssize_t (*real_pwrite)(int, const void *, size_t, off_t);
@@ -97,21 +98,30 @@ static void tell(double start, double end, double size) {
     if (real_write(report, line, length) < 0) report = -1;
 }
 
+/* Say that this program still wants to write, until as many seconds from now; return the time. */
+static double want(double seconds) {
+    double moment = now();
+    if (control) control[1] = moment + seconds;
+    return moment;
+}
+
 ssize_t write(int file, const void *data, size_t size) {
     if (!is_data(file, size)) return real_write(file, data, size);
     wait_for(size);
-    double start = now();
+    double start = want(LONGEST);
     ssize_t done = real_write(file, data, size);
-    if (done > 0) tell(start, now(), done);
+    double end = want(0.0);
+    if (done > 0) tell(start, end, done);
     return done;
 }
 
 ssize_t pwrite(int file, const void *data, size_t size, off_t place) {
     if (!is_data(file, size)) return real_pwrite(file, data, size, place);
     wait_for(size);
-    double start = now();
+    double start = want(LONGEST);
     ssize_t done = real_pwrite(file, data, size, place);
-    if (done > 0) tell(start, now(), done);
+    double end = want(0.0);
+    if (done > 0) tell(start, end, done);
     return done;
 }
 

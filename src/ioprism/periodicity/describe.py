@@ -67,7 +67,7 @@ def describe_burst(signal: Signal, period: Period) -> Burst:
     level is moved, stragglers included; its bytes are those moved in that time. So width and
     bytes are possible together: their ratio never exceeds the highest bandwidth.
     """
-    windows = _windows(signal, period)
+    windows = burst_windows(signal, period)
     if not windows:
         return Burst(0.0, 0.0, 0.0)
     width = min(median(np.array([end - start for start, end in windows])), period.seconds)
@@ -139,7 +139,7 @@ def _above_rest(signal: Signal, profile: FloatArray) -> Signal:
     return Signal(signal.start, signal.interval, above)
 
 
-def _windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
+def burst_windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
     """When the phases of a period move nearly all that they move."""
     if not period.phases:
         return list(find_phases_of(signal, period))

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import SignalTooShortError, UsageError
+from ioprism.model.arrays import median
 from ioprism.model.signal import Signal
-from ioprism.periodicity.describe import find_phases_of, phase_volumes
+from ioprism.periodicity.describe import burst_windows, find_phases_of, phase_volumes
 from ioprism.periodicity.onsets import phase_starts
 from ioprism.periodicity.onsets.phase_checks import (
     count_confirming_phases,
@@ -41,14 +42,21 @@ def loudest_samples(signal: Signal) -> Signal:
 
 
 def with_shares(signal: Signal, period: Period) -> Period:
-    """Return a period with its phases, and the shares of bytes and time that it explains."""
-    phases = period.phases or find_phases_of(signal, period)
+    """Return a period with its phases, and the shares of bytes and time that it explains.
+
+    It explains the bytes of its phases, and what else comes in every period: at least what half
+    of the periods move.
+    """
+    period = replace(period, phases=period.phases or find_phases_of(signal, period))
     total, span = float(signal.values.sum()) * signal.interval, signal.end - signal.start
-    moved = float(phase_volumes(signal, phases).sum()) / total if phases and total > 0.0 else 0.0
+    moved = 0.0
+    if period.phases and total > 0.0:
+        whole = phase_volumes(signal, burst_windows(signal, period))
+        repeated = float(np.minimum(whole, median(whole)).sum()) if len(whole) else 0.0
+        moved = max(float(phase_volumes(signal, period.phases).sum()), repeated) / total
     held = period.seconds_held / span
     return replace(
         period,
-        phases=phases,
         bytes_share=min(1.0, max(0.0, moved)),
         time_share=min(1.0, max(0.0, held)),
     )

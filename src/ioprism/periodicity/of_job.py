@@ -17,13 +17,9 @@ from ioprism.model.signal import FloatArray, Signal, StepFunction
 from ioprism.model.trace import Trace
 from ioprism.periodicity.detect import Options, detect, period_of_arrays
 from ioprism.periodicity.of_signal import (
-    DIRECTIONS,
-    DirectionPeriod,
-    best_direction,
-    every_second_phase,
-    options_of_direction,
-    signal_periodicity,
-    take_turns,
+    answer_of_directions,
+    describe_periodicity,
+    main_period,
     with_period,
 )
 from ioprism.periodicity.onsets.phase_checks import (
@@ -34,10 +30,11 @@ from ioprism.periodicity.onsets.phase_checks import (
 from ioprism.periodicity.results import NamedPeriod, Period, Periodicity
 from ioprism.periodicity.sampling import FrequencyFilter, apply_filter, sample
 from ioprism.views.time.bandwidth import (
+    DIRECTIONS,
     bandwidth,
     bandwidth_by,
+    bandwidth_by_direction,
     metric,
-    only_direction,
     steps_of_intervals,
 )
 
@@ -190,14 +187,10 @@ def other_directions(
     trace: Trace, engine: Engine, settings: PeriodSettings, *, answered: str
 ) -> list[Periodicity]:
     """The periodicity of the directions that an answer is not about; for a page that shows all."""
-    if settings.metric is not None or only_direction(trace) in DIRECTIONS:
+    if settings.metric is not None:
         return []
-    job, others = _JobPeriods(trace, engine, settings), []
-    for direction in ("both", *DIRECTIONS):
-        if direction != answered:
-            with suppress(AnalysisError):  # nothing moves in this direction
-                others.append(job.of_direction(direction))
-    return others
+    job = _JobPeriods(trace, engine, replace(settings, direction="both"))
+    return [one for one in job.every_direction() if one.direction != answered]
 
 
 def _asynchronous(trace: Trace) -> Iterator[RequiredBandwidth]:
@@ -220,19 +213,25 @@ class _JobPeriods:
     def whole(self) -> Periodicity:
         """The periodicity of all I/O, or of the direction that explains most."""
         if self.settings.metric is not None:
-            return self._analyse(self._sample(metric(self.trace, self.settings.metric)))
-        answer = self.of_direction(self.settings.direction)
-        return self._best_of_directions(answer) if self.settings.direction == "both" else answer
+            signal = self._sample(metric(self.trace, self.settings.metric))
+            return self._describe(signal, detect(signal, options=self._options))
+        answer = answer_of_directions(self._signals(), self._options, confirm=self._confirm)
+        whole = self._describe(answer.signal, answer.period, direction=answer.direction)
+        periods = (*whole.periods, *answer.others)
+        if answer.takes_turns and (period := main_period(answer)) is not None:
+            whole = with_period(whole, period)
+        return replace(whole, periods=periods, takes_turns=answer.takes_turns)
 
-    def of_direction(self, direction: str) -> Periodicity:
-        """The periodicity of reads, of writes or of both together."""
-        answer = self._analyse(self._bandwidth(direction), direction=direction)
-        if answer.period is None:
-            return answer
-        period = self._confirm(answer.signal, answer.period)
-        if period is None:
-            return replace(answer, period=None, periods=(), burst=None, next_phase=None)
-        return replace(answer, period=period)
+    def every_direction(self) -> list[Periodicity]:
+        """The periodicity of reads, of writes and of both together; none where there is one."""
+        signals = self._signals()
+        if set(signals) != {"both", *DIRECTIONS}:
+            return []
+        answers = [
+            answer_of_directions({name: signal}, self._options, confirm=self._confirm)
+            for name, signal in signals.items()
+        ]
+        return [self._describe(one.signal, one.period, direction=one.direction) for one in answers]
 
     def parts(self, key: str) -> list[PartPeriodicity]:
         """The periodicity of each part, without those that are too short for a period."""
@@ -243,16 +242,26 @@ class _JobPeriods:
         parts = []
         for name, steps in every.items():
             try:
-                periodicity = self._analyse(self._sample(steps))
+                signal = self._sample(steps)
+                periodicity = self._describe(signal, detect(signal, options=self._options))
             except SignalTooShortError:
                 continue
             moved = float((steps.values * np.diff(steps.edges)).sum())
             parts.append(PartPeriodicity(str(paths.get(name, name)), moved, periodicity))
         return sorted(parts, key=lambda part: -part.bytes)
 
-    def _bandwidth(self, direction: str) -> Signal:
-        layer = self.settings.layer
-        return self._sample(bandwidth(self.trace, self.engine, direction=direction, layer=layer))
+    def _signals(self) -> dict[str, Signal]:
+        direction, layer = self.settings.direction, self.settings.layer
+        if direction != "both":
+            steps = bandwidth(self.trace, self.engine, direction=direction, layer=layer)
+            return {direction: self._sample(steps)}
+        every = bandwidth_by_direction(self.trace, self.engine, layer=layer)
+        signals = {"both": self._sample(every["both"])}
+        for name in DIRECTIONS:
+            with suppress(SignalTooShortError):
+                if name in every:
+                    signals[name] = self._sample(every[name])
+        return signals
 
     def _sample(self, steps: StepFunction) -> Signal:
         asked = self.settings
@@ -263,16 +272,16 @@ class _JobPeriods:
     def _options(self) -> Options:
         return replace(self.settings.options, resample=self.settings.frequency is None)
 
-    def _analyse(
-        self, signal: Signal, *, direction: str | None = None, known: Period | None = None
+    def _describe(
+        self, signal: Signal, period: Period | None, *, direction: str | None = None
     ) -> Periodicity:
-        return signal_periodicity(
+        return describe_periodicity(
             signal,
+            period,
             options=self._options,
             components=self.settings.components,
             fit=self.settings.fit,
             direction=direction or self.settings.direction,
-            known=known,
         )
 
     def _confirm(self, signal: Signal, period: Period) -> Period | None:
@@ -289,48 +298,6 @@ class _JobPeriods:
         most = max((count_common_starts(period, one) for one in starts), default=0)
         period = replace(period, confirmed=most)
         return period if is_confirmed(period) else None
-
-    def _best_of_directions(self, both: Periodicity) -> Periodicity:
-        """Answer with the period of all I/O, of reads or of writes that explains most."""
-        directions = self._by_direction(both)
-        every = (*both.periods, *(NamedPeriod(one.period, one.direction) for one in directions))
-        if both.period is not None and len(directions) == len(DIRECTIONS):
-            read, write = (one.period for one in directions)
-            if take_turns(both.period, read, write):
-                both = with_period(both, every_second_phase(both.signal, both.period))
-                return replace(both, takes_turns=True, periods=every)
-        best = best_direction(both.signal, both.period, directions)
-        if best is None:
-            return replace(both, periods=every)
-        answer = self._analyse(best.signal, direction=best.direction, known=best.period)
-        # The dominant period comes first.
-        ordered = sorted(
-            every,
-            key=lambda one: one.period is not best.period or one.direction != best.direction,
-        )
-        return replace(answer, periods=tuple(ordered))
-
-    def _by_direction(self, both: Periodicity) -> list[DirectionPeriod]:
-        options = options_of_direction(self._options)
-        only = only_direction(self.trace)
-        if only in DIRECTIONS:
-            whole = both.period
-            if whole is None or whole.false_alarm_probability > options.max_false_alarm:
-                return []
-            return [DirectionPeriod(only, whole, both.signal)]
-        directions = []
-        for direction in DIRECTIONS:
-            try:
-                signal = self._bandwidth(direction)
-            except AnalysisError:
-                continue
-            period = detect(signal, options=options)
-            if period is None or period.pattern != "periodic":
-                continue
-            period = self._confirm(signal, period)
-            if period is not None:
-                directions.append(DirectionPeriod(direction, period, signal))
-        return directions
 
 
 @overload

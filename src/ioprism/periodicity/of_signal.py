@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ioprism.errors import AnalysisError
+from ioprism.errors import SignalTooShortError
 from ioprism.model.arrays import median
 from ioprism.model.signal import Signal
 from ioprism.periodicity.describe import components as strongest_components
@@ -19,8 +19,8 @@ from ioprism.periodicity.sampling import MIN_SAMPLES
 from ioprism.periodicity.spectral import dft
 from ioprism.periodicity.spectral.fit import DEFAULT_WAVES, fit_waves
 from ioprism.periodicity.spectral.spectrum import cosine_at
+from ioprism.views.time.bandwidth import DIRECTIONS
 
-DIRECTIONS = ("read", "write")
 MAX_PERIODS = 4
 MIN_TIME_SHARE = 0.1  # of the signal, for a part in which another period is sought
 SAME_PERIOD = 0.1  # relative difference of two periods of one signal that are the same
@@ -31,25 +31,33 @@ PHASE_MARGIN = 0.05  # of the period, around a phase that is removed
 
 
 def signal_periodicity(
+    signal: Signal, *, options: Options = DEFAULTS, components: int = 0, fit: bool = False
+) -> Periodicity:
+    """Find the periods of a signal and describe the dominant one."""
+    return describe_periodicity(
+        signal, detect(signal, options=options), options=options, components=components, fit=fit
+    )
+
+
+def describe_periodicity(
     signal: Signal,
+    dominant: Period | None,
     *,
     options: Options = DEFAULTS,
     components: int = 0,
     fit: bool = False,
     direction: str = "both",
-    known: Period | None = None,
 ) -> Periodicity:
-    """Find the periods of a signal and describe the dominant one.
+    """Describe the dominant period of a signal, and find its other ones.
 
     Args:
         signal: the signal.
-        options: how to look for the period.
+        dominant: its dominant period, if it has one.
+        options: how to look for others.
         components: how many cosine waves to describe the signal by; 0 for none.
         fit: whether to fit them by least squares (ten if ``components`` is 0).
         direction: read, write or both: what the signal is.
-        known: its dominant period, if it is known already.
     """
-    dominant = known or detect(signal, options=options)
     slotted = dominant if dominant is not None and dominant.pattern == "slotted" else None
     dominant = None if slotted is not None else dominant
     periods = [] if dominant is None else [dominant, *_other_periods(signal, dominant, options)]
@@ -130,12 +138,6 @@ def _remove_phases(signal: Signal, period: Period) -> Signal:
     return Signal(signal.start, signal.interval, values)
 
 
-def take_turns(both: Period, read: Period, write: Period) -> bool:
-    """Whether reads and writes alternate, so that all I/O together repeats twice as often."""
-    twice = replace(both, seconds=2.0 * both.seconds)
-    return all(twice.is_near(one, tolerance=SAME_IN_DIRECTIONS) for one in (read, write))
-
-
 def every_second_phase(signal: Signal, period: Period) -> Period:
     """Return the period of every second phase."""
     seconds, phases = 2.0 * period.seconds, period.phases[::2]
@@ -154,78 +156,117 @@ def every_second_phase(signal: Signal, period: Period) -> Period:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DirectionPeriod:
-    """The period of one direction, and the signal that shows it."""
+    """The period of all I/O or of one direction, if it has one, and the signal."""
 
     direction: str  # read, write or both
-    period: Period
     signal: Signal
+    period: Period | None
+    takes_turns: bool = False  # reads and writes alternate
+    others: tuple[NamedPeriod, ...] = ()  # periods of other directions
 
 
-def options_of_direction(options: Options) -> Options:
-    """Divide the false-alarm level between the directions, each of which is a test (Bonferroni)."""
-    level = options.max_false_alarm / len(DIRECTIONS)
-    return replace(options, max_false_alarm=level, maybe=False)
+Confirm = Callable[[Signal, Period], Period | None]
 
 
-def best_direction(
-    whole: Signal, period: Period | None, directions: Sequence[DirectionPeriod]
-) -> DirectionPeriod | None:
-    """Return the direction that explains more than all I/O together, or None if none does.
+def answer_of_directions(
+    signals: Mapping[str, Signal], options: Options, *, confirm: Confirm | None = None
+) -> DirectionPeriod:
+    """Return the period that answers for a job: of all I/O, of reads or of writes.
 
     A certain period comes before a possible one; among those the bytes of the job that it
     explains count, times the share of the time in which it holds.
 
     Args:
-        whole: all I/O.
-        period: of all I/O, if it has one.
-        directions: the periods of reads and of writes.
+        signals: of `both` directions, and of `read` and `write` where they are known; or of one.
+        options: how to look for the period.
+        confirm: asked for every period; None drops it.
+
+    Raises:
+        SignalTooShortError: there is too little I/O for a period.
     """
-    main = [one for one in directions if not one.period.is_minor]
-    best = max(main, key=lambda one: _rank(one, whole), default=None)
-    if best is None or period is None or period.is_minor:
-        return best
-    return None if _rank_of_whole(whole, period, main) >= _rank(best, whole) else best
+    names = [name for name in DIRECTIONS if name in signals]
+    if len(names) == 1 or "both" not in signals:
+        return DirectionPeriod(
+            names[0], signals[names[0]], _detect(signals[names[0]], options, confirm)
+        )
+    whole = signals["both"]
+    both = DirectionPeriod("both", whole, _detect(whole, options, confirm))
+    # Each direction is one more test (Bonferroni).
+    strict = replace(
+        options, max_false_alarm=options.max_false_alarm / len(DIRECTIONS), maybe=False
+    )
+    directions = []
+    for name in names:
+        try:
+            period = only_periodic(_detect(signals[name], strict, confirm))
+        except SignalTooShortError:
+            continue
+        if period is not None:
+            directions.append(DirectionPeriod(name, signals[name], period))
+    main = [one for one in directions if one.period is not None and not one.period.is_minor]
+    of_all = only_periodic(both.period)
+    turns = (
+        of_all is not None
+        and len(directions) == len(DIRECTIONS)
+        and all(one.period is not None and _is_twice(of_all, one.period) for one in directions)
+    )
+    best = max(main, key=lambda one: _rank(one, whole), default=both)
+    if turns or (
+        of_all is not None
+        and not of_all.is_minor
+        and _rank_of_whole(both, main) >= _rank(best, whole)
+    ):
+        best = both
+    others = [
+        NamedPeriod(one.period, one.direction)
+        for one in (both, *directions)
+        if one is not best and one.period is not None and one.period.pattern == "periodic"
+    ]
+    if best.period is not None and best.period.certainty == "sure":
+        # What is only possible says nothing beside it.
+        others = [one for one in others if one.period.certainty == "sure"]
+    return replace(best, takes_turns=turns, others=tuple(others))
+
+
+def main_period(answer: DirectionPeriod) -> Period | None:
+    """The period that answers for a job; slots and details do not."""
+    period = only_periodic(answer.period)
+    if period is None or period.is_minor:
+        return None
+    return every_second_phase(answer.signal, period) if answer.takes_turns else period
+
+
+def _detect(signal: Signal, options: Options, confirm: Confirm | None) -> Period | None:
+    period = detect(signal, options=options)
+    if period is None or confirm is None or period.pattern == "slotted":
+        return period
+    return confirm(signal, period)
+
+
+def _is_twice(both: Period, own: Period) -> bool:
+    """Whether all I/O repeats twice as often as one direction."""
+    return replace(both, seconds=2.0 * both.seconds).is_near(own, tolerance=SAME_IN_DIRECTIONS)
 
 
 def _rank(one: DirectionPeriod, whole: Signal) -> tuple[bool, float]:
     """How well the period of a direction explains all I/O of the job."""
+    if one.period is None:
+        return False, 0.0
     total, own = (float(signal.values.sum()) * signal.interval for signal in (whole, one.signal))
     bytes_share = (one.period.bytes_share or 0.0) * own / total if total > 0.0 else 0.0
     return one.period.certainty == "sure", bytes_share * (one.period.time_share or 0.0)
 
 
 def _rank_of_whole(
-    whole: Signal, period: Period, directions: Sequence[DirectionPeriod]
+    both: DirectionPeriod, directions: Sequence[DirectionPeriod]
 ) -> tuple[bool, float]:
     """The same for all I/O; directions that share its period count, too."""
-    same = [one for one in directions if one.period.is_near(period, tolerance=SAME_IN_DIRECTIONS)]
-    own = (period.bytes_share or 0.0) * (period.time_share or 0.0)
-    return period.certainty == "sure", max(own, sum(_rank(one, whole)[1] for one in same))
-
-
-def answer_of_directions(
-    signals: Mapping[str, Signal], options: Options
-) -> tuple[str, Period | None, Signal]:
-    """Return the direction, period and signal that answer for a job, as `ioprism period` does.
-
-    Args:
-        signals: of `both` directions, and of `read` and `write` where they are known.
-        options: how to look for the period.
-    """
-    whole = signals["both"]
-    period = only_periodic(detect(whole, options=options))
-    directions = []
-    for direction in DIRECTIONS:
-        if direction in signals:
-            try:
-                own = only_periodic(
-                    detect(signals[direction], options=options_of_direction(options))
-                )
-            except AnalysisError:
-                continue
-            if own is not None:
-                directions.append(DirectionPeriod(direction, own, signals[direction]))
-    best = best_direction(whole, period, directions)
-    if best is not None:
-        return best.direction, best.period, best.signal
-    return "both", None if period is None or period.is_minor else period, whole
+    same = [
+        _rank(one, both.signal)[1]
+        for one in directions
+        if both.period is not None
+        and one.period is not None
+        and one.period.is_near(both.period, tolerance=SAME_IN_DIRECTIONS)
+    ]
+    sure, own = _rank(both, both.signal)
+    return sure, max(own, sum(same))

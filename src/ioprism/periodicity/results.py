@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a signal is looked at without a table library
 Certainty = Literal["sure", "maybe"]
 Pattern = Literal["periodic", "slotted"]
 MAX_MAYBE_CONFIDENCE = 0.5  # a higher one is worded as a fact
+MAX_EVEN_SPREAD = 0.1  # of a possible period, beyond which it is named as a mean with its spread
 MIN_BYTES_SHARE = 0.05  # of its direction; a period of fewer bytes is a detail, not the answer
 MAX_SILENT_PERIODS = 1.5  # without a phase, after which a period may be over
 Ranges = tuple[tuple[float, float], ...]
@@ -215,6 +216,8 @@ class Periodicity(Result):
             return f"Reads and writes take turns; each repeats every {every} (confidence {sure})"
         possible = self.period.certainty == "maybe" or self.period.confidence < MAX_MAYBE_CONFIDENCE
         verb = f"{'possibly ' if possible else ''}repeat{'s' if self.direction == 'both' else ''}"
+        if possible and self.period.spread > MAX_EVEN_SPREAD * self.period.seconds:
+            every = f"{every} on average, ± {format_seconds(self.period.spread)}"
         return f"The {subject} {verb} every {every} (confidence {sure})"
 
     def _without_answer(self, subject: str) -> str:

@@ -93,10 +93,16 @@ class ScheduleSettings:
     policies: tuple[str, ...] = tuple(POLICIES)
     phases: tuple[str, ...] = ("given", "live")  # of SOURCES
     seeds: int = 5
+    first_seed: int = 0
     bandwidth: float | None = None  # bytes per second; of the workload if None
     horizon: float | None = None  # seconds; of the workload if None
     ftio_python: Path | None = None  # an interpreter with FTIO, for phases `ftio`
     processes: int | None = None
+
+    @property
+    def seed_numbers(self) -> range:
+        """The seeds that are drawn."""
+        return range(self.first_seed, self.first_seed + self.seeds)
 
     def __post_init__(self) -> None:
         for chosen, known in ((self.policies, tuple(POLICIES)), (self.phases, SOURCES)):
@@ -128,7 +134,7 @@ def schedule_workload(
     bandwidth = settings.bandwidth or chosen.bandwidth
     horizon = settings.horizon or chosen.horizon
     drawn = Workload(chosen.classes, bandwidth, horizon)
-    seeds = [(seed, draw_jobs(drawn, seed=seed)) for seed in range(settings.seeds)]
+    seeds = [(seed, draw_jobs(drawn, seed=seed)) for seed in settings.seed_numbers]
     return _schedule(seeds, settings, bandwidth=bandwidth, horizon=horizon, source=source)
 
 
@@ -148,7 +154,7 @@ def schedule_jobs(
     bandwidth = settings.bandwidth or max(job.bandwidth for job in jobs)
     longest = max(mean_period(job, bandwidth) for job in jobs)
     horizon = settings.horizon or 20.0 * longest
-    seeds = [(seed, _shift_starts(jobs, bandwidth, seed)) for seed in range(settings.seeds)]
+    seeds = [(seed, _shift_starts(jobs, bandwidth, seed)) for seed in settings.seed_numbers]
     return _schedule(seeds, settings, bandwidth=bandwidth, horizon=horizon, source=source)
 
 

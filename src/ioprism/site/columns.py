@@ -51,7 +51,7 @@ SITE_JOBS = Table(
         Column("files", pl.Int64(), "files touched"),
         Column("stripe_count", pl.Float64(), "mean stripe count of its files", nullable=True),
         Column("warnings", pl.Int64(), "what is missing from the log"),
-        Column("pattern", pl.String(), "periodic, slotted, none; null if unknown", nullable=True),
+        Column("pattern", pl.String(), "periodic, possible, slotted or none", nullable=True),
         Column("period", pl.Float64(), "distance of its I/O phases", "s", nullable=True),
         Column("period_of", pl.String(), "read, write or both", nullable=True),
         Column("duty_cycle", pl.Float64(), "share of a period with I/O", nullable=True),

@@ -268,7 +268,8 @@ def _period_columns(trace: Trace, engine: Engine) -> dict[str, Any]:
     except AnalysisError:
         return dict.fromkeys(names)
     periodic = found.pattern == "periodic"
-    values = (found.pattern, found.seconds, found.direction if periodic else None,
+    pattern = "possible" if periodic and found.certainty == "maybe" else found.pattern
+    values = (pattern, found.seconds, found.direction if periodic else None,
               found.duty_cycle, found.phase_bytes, found.confidence)  # fmt: skip
     return dict(zip(names, values, strict=True))
 

@@ -46,7 +46,7 @@ class Level:
         """Spread amounts over the bins by exact integration; all must lie within the level."""
         first, last = start / self.width - self.base, end / self.width - self.base
         low = max(0, math.floor(float(first.min())))
-        high = min(BINS, math.floor(float(last.max())) + 1)
+        high = min(len(self.values), math.floor(float(last.max())) + 1)
         volume = np.zeros(high - low + 2)
         carried = np.zeros(high - low + 2)
         bins = [np.clip(place.astype(np.int64), low, high) for place in (first, last)]
@@ -279,7 +279,8 @@ class Grain:
         return grain
 
 
-MAX_REQUESTS = 2**14  # 0.4 MiB, as much as the bins of a long job
+MAX_REQUESTS = 2**14  # 0.4 MiB, as much as the bins of a long job; more are added up in bins
+HISTORY_BINS = 2**15  # of each direction, 0.25 MiB
 UNKNOWN, READ, WRITE = 0, 1, 2
 CODES = {None: UNKNOWN, "read": READ, "write": WRITE}
 
@@ -287,54 +288,86 @@ Codes = npt.NDArray[np.int8]
 
 
 class History:
-    """Requests with their directions.
+    """Requests with their directions; bins over the whole job once there are too many of them.
 
-    They are kept in two arrays that grow by doubling: a thousand jobs with some arrays for each
-    message would leave a heap full of holes.
+    Requests are kept in two arrays that grow by doubling: a thousand jobs with some arrays for
+    each message would leave a heap full of holes.
     """
 
     def __init__(self) -> None:
-        self.complete = True
         self._count = 0
         self._numbers = np.empty((3, 0))  # start and end in seconds, amount in bytes
         self._codes = np.empty(0, np.int8)
+        self._bins: dict[int, Level] = {}  # by direction, all as wide and long
+
+    @property
+    def complete(self) -> bool:
+        """Whether single requests are kept."""
+        return not self._bins
 
     def add(
         self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes | None
     ) -> None:
-        """Keep requests; once there are too many, none."""
-        if not self.complete:
-            return
-        before, self._count = self._count, self._count + len(start)
-        if self._count > MAX_REQUESTS:
-            self.complete, self._count = False, 0
-            self._numbers, self._codes = np.empty((3, 0)), np.empty(0, np.int8)
-            return
+        """Keep requests."""
+        known = np.zeros(len(start), np.int8) if codes is None else codes
+        if not self._bins:
+            before, self._count = self._count, self._count + len(start)
+            self._reserve(before)
+            self._numbers[:, before : self._count] = start, end, amount
+            self._codes[before : self._count] = known
+            if self._count <= MAX_REQUESTS:
+                return
+            start, end, amount, known = self._requests()
+            self._numbers, self._codes, self._count = np.empty((3, 0)), np.empty(0, np.int8), 0
+        self._add_to_bins(start, np.maximum(end, start + SHORTEST_REQUEST), amount, known)
+
+    def _reserve(self, used: int) -> None:
         if self._count > len(self._codes):
             room = np.zeros((3, 1 << (self._count - 1).bit_length()))
-            room[:, :before], kinds = self._numbers[:, :before], np.zeros(room.shape[1], np.int8)
-            kinds[:before] = self._codes[:before]
+            room[:, :used], kinds = self._numbers[:, :used], np.zeros(room.shape[1], np.int8)
+            kinds[:used] = self._codes[:used]
             self._numbers, self._codes = room, kinds
-        self._numbers[:, before : self._count] = start, end, amount
-        self._codes[before : self._count] = UNKNOWN if codes is None else codes
 
     def _requests(self) -> tuple[FloatArray, FloatArray, FloatArray, Codes]:
         start, end, amount = self._numbers[:, : self._count]
         return start, end, amount, self._codes[: self._count]
 
+    def _add_to_bins(
+        self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes
+    ) -> None:
+        first, last = float(start.min()), float(end.max())
+        width = FINEST_BIN
+        for level in self._bins.values():
+            width, filled = level.width, np.flatnonzero(level.values)
+            if len(filled):
+                first = min(first, level.begin + width * int(filled[0]))
+                last = max(last, level.begin + width * (int(filled[-1]) + 0.5))
+        while math.floor(last / width) - math.floor(first / width) >= HISTORY_BINS:
+            width *= 2.0
+        base = math.floor(first / width)
+        self._bins = {code: _rebin(old, width, base) for code, old in self._bins.items()}
+        for code in np.unique(codes).tolist():
+            chosen = codes == code
+            if code not in self._bins:
+                self._bins[code] = Level(width=width, base=base, values=np.zeros(HISTORY_BINS))
+            rate = amount[chosen] / (end[chosen] - start[chosen])
+            self._bins[code].add(start[chosen], end[chosen], rate)
+
     @property
     def direction(self) -> str | None:
         """The direction of all requests, if it is one."""
-        kinds = np.unique(self._requests()[3]).tolist()
-        names = [name for name, code in CODES.items() if kinds == [code]]
+        kinds = set(self._bins) or set(np.unique(self._requests()[3]).tolist())
+        names = [name for name, code in CODES.items() if kinds == {code}]
         return names[0] if names else None
 
     def signals(self, *, samples: bool = False) -> dict[str, Signal]:
-        """Bandwidth of both directions, and of each where they are known; empty if incomplete.
+        """Bandwidth of both directions, and of each where they are known; empty without any.
 
         Args:
             samples: whether they are samples of a metric, of which those of zero count, too.
         """
+        if self._bins:
+            return self._signals_of_bins()
         if not self._count:
             return {}
         start, end, amount, codes = self._requests()
@@ -352,17 +385,36 @@ class History:
             return {"both": signals["both"]} if "both" in signals else {}
         return signals
 
+    def _signals_of_bins(self) -> dict[str, Signal]:
+        moved = {code: level for code, level in self._bins.items() if level.values.any()}
+        values = {"both": sum((level.values for level in moved.values()), np.zeros(HISTORY_BINS))}
+        if UNKNOWN not in moved:
+            values |= {
+                str(name): moved[code].values for name, code in CODES.items() if code in moved
+            }
+        signals, level = {}, next(iter(self._bins.values()))
+        for name, own in values.items():
+            filled = np.flatnonzero(own)
+            if len(filled):
+                low, high = int(filled[0]), int(filled[-1]) + 1
+                start = level.begin + level.width * low
+                signals[name] = Signal(start, level.width, own[low:high] / level.width)
+        return signals
+
     def state(self) -> dict[str, Any]:
         """Return everything as plain values."""
         fields = [values.tobytes() for values in self._requests()]
-        return {"complete": self.complete, "fields": fields}
+        bins = [
+            [code, level.width, level.base, level.values.astype("<f8").tobytes()]
+            for code, level in self._bins.items()
+        ]
+        return {"fields": fields, "bins": bins}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any] | None) -> History:
-        """Return what `state` described; an older state has none, and is incomplete."""
+        """Return what `state` described; an older state has none."""
         history = cls()
-        if state is None or not state["complete"]:
-            history.complete = False
+        if state is None:
             return history
         numbers = [np.frombuffer(field, "<f8").astype(np.float64) for field in state["fields"][:3]]
         codes = np.frombuffer(state["fields"][3], np.int8)
@@ -370,4 +422,19 @@ class History:
             raise ValueError("the requests that were kept differ in number")
         if len(codes):
             history.add(numbers[0], numbers[1], numbers[2], codes)
+        for code, width, base, content in state.get("bins", ()):
+            values = np.frombuffer(content, "<f8").astype(np.float64)
+            if len(values) != HISTORY_BINS or not np.isfinite(values).all():
+                raise ValueError(f"{len(values)} bins were kept instead of {HISTORY_BINS}")
+            history._bins[int(code)] = Level(width=float(width), base=int(base), values=values)
         return history
+
+
+def _rebin(level: Level, width: float, base: int) -> Level:
+    """The same amounts in bins that are as wide, or wider by a power of two."""
+    if width == level.width and base == level.base:
+        return level
+    filled = np.flatnonzero(level.values)
+    place = (filled + level.base) // round(width / level.width) - base
+    values = np.bincount(place, level.values[filled], HISTORY_BINS).astype(np.float64)
+    return Level(width=width, base=base, values=values)

@@ -17,7 +17,7 @@ from typing import Any
 from ioprism.model.signal import FloatArray, Signal
 from ioprism.periodicity.describe import predict_next_phase
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.of_signal import answer_of_directions
+from ioprism.periodicity.of_signal import answer_of_directions, main_period
 from ioprism.periodicity.online.expectation import (
     FrequencyRange,
     PredictionRecord,
@@ -157,7 +157,7 @@ class Tracker:
         """Answer for the whole job after its last request, as `ioprism period` would.
 
         It is one more look at the false-alarm level, so that both together may be wrong twice as
-        often. A job that has more requests than are kept is judged by its bins.
+        often. Of a job with very many requests their bins are judged.
         """
         now = self.ring.end
         if not math.isfinite(now):
@@ -167,17 +167,18 @@ class Tracker:
         if len(signals["both"].values) < MIN_SAMPLES:
             return self.latest
         options = Options(max_false_alarm=self.settings.max_false_alarm)
-        direction, period, signal = answer_of_directions(signals, options)
-        phase = None if period is None else predict_next_phase(signal, period)
+        answer = answer_of_directions(signals, options)
+        period = main_period(answer)
+        phase = None if period is None else predict_next_phase(answer.signal, period)
         self.latest = Prediction(
             time=now,
-            window=(signal.start, now),
+            window=(answer.signal.start, now),
             period=period,
             next_phase=None
             if phase is None or period is None
             else self.record.expect(phase, period),
             probabilities=frequency_ranges(self._answers),
-            direction=self.history.direction or direction,
+            direction=self.history.direction or answer.direction,
             phase_distance=None if self.latest is None else self.latest.phase_distance,
             final=True,
         )

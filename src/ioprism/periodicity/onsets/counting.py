@@ -35,25 +35,21 @@ class BeatTemplate:
 
     period: float
     tolerance: float  # of the period
-    length: float
-    length_tolerance: float
-    level: float
-    level_tolerance: float
+    length: float  # of a typical phase
+    lengths: tuple[float, float]  # from the shortest to the longest
+    levels: tuple[float, float]  # from the lowest to the highest
 
     def alike(self, length: float, level: float) -> bool:
         """Whether a phase is as long and as high as the others."""
         return (
-            abs(length - self.length) <= self.length_tolerance
-            and abs(level - self.level) <= self.level_tolerance
+            self.lengths[0] <= length <= self.lengths[1]
+            and self.levels[0] <= level <= self.levels[1]
         )
 
     def next_beat(self, here: Beat, *, start: float, end: float, level: float) -> Beat | None:
         """This phase as the next beat, or None if it is not one."""
         alike = self.alike(end - start, level)
-        longer = (
-            end - start > self.length + self.length_tolerance
-            and level >= self.level - self.level_tolerance
-        )
+        longer = end - start > self.lengths[1] and level >= self.levels[0]
         for periods in (1, 2):
             by_start = abs(start - here.start - periods * self.period)
             by_end = abs(end - here.end - periods * self.period)
@@ -66,6 +62,19 @@ class BeatTemplate:
                 begin = start if by_start <= by_end else end - self.length
                 return Beat(begin, begin + self.length, periods)
         return None
+
+    def including(self, lengths: FloatArray, levels: FloatArray) -> BeatTemplate:
+        """The same, for phases that may be as long and as high as these, too."""
+        return replace(
+            self,
+            lengths=_wider(self.lengths, lengths, SAME_LENGTH),
+            levels=_wider(self.levels, levels, SAME_LEVEL),
+        )
+
+
+def _wider(limits: tuple[float, float], values: FloatArray, margin: float) -> tuple[float, float]:
+    low, high = (1.0 - margin) * float(values.min()), (1.0 + margin) * float(values.max())
+    return min(limits[0], low), max(limits[1], high)
 
 
 def count_beats(
@@ -95,7 +104,10 @@ def count_beats(
     trimmed = _trim_edges(phases, seed, pattern)
     if trimmed == seed and _all_belong(phases, pattern):
         return _as_beats(phases, range(len(phases)))
-    counted = _count(phases, trimmed, pattern)
+    # What a phase between typical ones is like, one at the edges may be, too.
+    inner = slice(trimmed.start, trimmed.stop)
+    lengths = phases.ends[inner] - phases.starts[inner]
+    counted = _count(phases, trimmed, pattern.including(lengths, phases.levels[inner]))
     return counted if len(counted) >= MIN_COUNTED_SHARE * len(every) else every
 
 
@@ -128,13 +140,14 @@ def _pattern(phases: SignalPhases, seed: range, period: float, tolerance: float)
     chosen = slice(seed.start, seed.stop)
     length, length_spread = _middle(phases.ends[chosen] - phases.starts[chosen])
     level, level_spread = _middle(phases.levels[chosen])
+    off_length = max(4.0 * length_spread, SAME_LENGTH * length)
+    off_level = max(4.0 * level_spread, SAME_LEVEL * level)
     return BeatTemplate(
         period=period,
         tolerance=tolerance,
         length=length,
-        length_tolerance=max(4.0 * length_spread, SAME_LENGTH * length),
-        level=level,
-        level_tolerance=max(4.0 * level_spread, SAME_LEVEL * level),
+        lengths=(length - off_length, length + off_length),
+        levels=(level - off_level, level + off_level),
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from ioprism.model.arrays import median
 from ioprism.model.signal import FloatArray, Signal
+from ioprism.periodicity.onsets.counting import MAX_CYCLE
 from ioprism.periodicity.onsets.scales import phases_of_job
-from ioprism.periodicity.onsets.segments import busy_runs, find_phases
+from ioprism.periodicity.onsets.segments import SignalPhases, busy_runs, find_phases
 from ioprism.periodicity.results import Pattern, Period
 
 MAX_START_OFFSET = 0.15  # of the period, between the start of a phase and that of the job's
@@ -61,6 +63,8 @@ ROUNDING_SAMPLES = 3.0  # samples; distances that differ by less differ by round
 POLLING_SHARE = 0.6  # of a phase's length, by which rounding may move its start
 MIN_EVEN_SHARE = 0.9  # of the time: phases that are even for as long leave no slot empty
 MAX_USUAL_SHARE = 0.7  # share of the commonest value, above which the others are exceptions
+MIN_CYCLE_SHARE = 0.9  # of distances equal to the one a cycle ago
+MAX_ROUNDING = 1.2  # units between the largest deviations of rounded starts; a line takes a little
 MAX_MULTIPLE_ERROR = 0.05  # of the period, root mean square; distances of slots are multiples
 
 
@@ -81,8 +85,15 @@ def pattern_of(signal: Signal, period: Period) -> Pattern:
         return "periodic"
     # However little a phase moves, it fills its slot: both ways of splitting must miss some.
     ways = (find_phases(signal), phases_of_job(signal, runs))
-    missing = [way is not None and _skips(np.diff(way.starts), period.seconds) for way in ways]
-    return "slotted" if all(missing) else "periodic"
+    return "slotted" if all(_are_slots(way, period.seconds) for way in ways) else "periodic"
+
+
+def _are_slots(phases: SignalPhases | None, slot: float) -> bool:
+    """Whether phases begin at random multiples of a slot (seconds), or at a few distances."""
+    if phases is None:
+        return False
+    distances = np.diff(phases.starts)
+    return _skips(distances, slot) or _has_few_values(distances, phases.resolution)
 
 
 def _are_multiples(distances: FloatArray, slot: float) -> bool:
@@ -126,6 +137,27 @@ def _has_few_values(distances: FloatArray, resolution: float) -> bool:
             MAX_WITHIN_VARIANCE * deviation**2, (MAX_VALUE_SPREAD * float(distances.mean())) ** 2
         ):
             kinds = np.searchsorted((ordered[cuts] + ordered[cuts + 1]) / 2, distances)
-            mixed = float(np.mean(np.diff(kinds) != 0)) >= MIN_CHANGES
-            return mixed and max(map(len, groups)) < MAX_USUAL_SHARE * count
+            usual = max(map(len, groups)) >= MAX_USUAL_SHARE * count
+            return not usual and _are_in_random_order(kinds) and not _are_rounded(distances, apart)
     return False
+
+
+def _are_in_random_order(kinds: npt.NDArray[np.int64]) -> bool:
+    """Whether kinds follow each other neither in long runs nor in a cycle."""
+    if float(np.mean(np.diff(kinds) != 0)) < MIN_CHANGES:
+        return False
+    return all(
+        float(np.mean(kinds[size:] == kinds[:-size])) < MIN_CYCLE_SHARE
+        for size in range(2, MAX_CYCLE + 1)
+    )
+
+
+def _are_rounded(distances: FloatArray, unit: float) -> bool:
+    """Whether these are equal distances whose ends were rounded to a unit (seconds).
+
+    Rounding moves no start by more than half a unit; random distances add up.
+    """
+    starts = np.concatenate(([0.0], np.cumsum(distances)))
+    numbers = np.arange(len(starts)) - (len(starts) - 1) / 2
+    off = starts - numbers * float(numbers @ starts / (numbers @ numbers))
+    return float(np.ptp(off)) <= MAX_ROUNDING * unit

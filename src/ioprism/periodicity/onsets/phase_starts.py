@@ -18,6 +18,7 @@ from ioprism.periodicity.chance import probability
 from ioprism.periodicity.onsets.counting import Beat, count_beats, spread_of, whole_cycles
 from ioprism.periodicity.onsets.regularity import (
     MAX_CERTAIN_VARIATION,
+    MAX_CLEAR_LOG_CHANCE,
     Chances,
     RegularStretch,
     all_of_them,
@@ -37,9 +38,6 @@ MIN_MATCH_GAIN = 0.05  # share of the phases
 NEGLIGIBLE_LOG_CHANCE = math.log(1e-6)
 MIN_CERTAIN_SHARE = 0.7  # share of the phases that match, and of the time, of a certain period
 START_LEVEL = 0.1  # share of the highest sample around, at which a phase begins
-MAX_CLEAR_LOG_CHANCE = math.log(
-    1e-3
-)  # periods less likely by chance than this are compared by how long they hold
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from ioprism.periodicity.onsets.counting import periods_between
 from ioprism.periodicity.onsets.segments import SignalPhases
 
 NEGLIGIBLE_LOG_CHANCE = math.log(1e-9)  # of all phases; then parts are not examined
+MAX_CLEAR_LOG_CHANCE = math.log(0.01)  # the usual false-alarm level
 MAX_SINGLE_VARIATION = 0.1  # of the distances, up to which all phases have one period
 MAX_PART_LOG_CHANCE = math.log(0.2)
 ROUNDING = math.sqrt(1 / 6)  # standard deviation of a difference of two rounded times
@@ -62,7 +63,9 @@ MAX_VARIATION = 0.3  # of the distances; gaps may be even where they are not
 MAX_CERTAIN_VARIATION = 0.25  # of the distances, beyond which processes without a clock are as even
 NEVER = -math.inf  # log of probability 0
 TREND_STANDARD_ERRORS = 1.645  # one-sided 5 % quantile, for the ratio of von Neumann (1941)
+CLEAR_STANDARD_ERRORS = 3.09  # one-sided 0.1 % quantile: nor is there a loop with a mean
 MAX_WOBBLE = 0.1  # logarithm of the ratio of two neighbouring distances; a clock varies less
+MIN_TREND_SHARE = 0.9  # of the variance that a line explains; of a step it is three quarters
 MAX_DRIFT = 0.1  # logarithm of the ratio of last and first distance, up to which a period holds
 
 
@@ -125,8 +128,12 @@ def most_regular(phases: SignalPhases) -> RegularStretch:
         and distances.std() <= MAX_SINGLE_VARIATION * distances.mean()
     ):
         return whole
+    if _grows_steadily(distances):
+        return whole  # every part of it is even for a while
     every = (whole, _with_missing(phases), _best_part(phases))
-    return min(every, key=lambda stretch: stretch.chances.least)
+    # A period in a part of the phases comes before a loop of all of them.
+    clear = [one for one in every if one.chances.single_look <= MAX_CLEAR_LOG_CHANCE]
+    return min(clear or every, key=lambda stretch: stretch.chances.least)
 
 
 def all_of_them(phases: SignalPhases) -> RegularStretch:
@@ -153,6 +160,8 @@ def _judge(phases: SignalPhases, first: int, last: int) -> RegularStretch:
         min(_log_chance(part, waits, shape) for waits in spacings) + math.log(len(spacings))
         for shape in (RENEWAL_SHAPE, EXPONENTIAL_SHAPE if alike else CROSSINGS_SHAPE)
     )
+    if _wanders(distances, standard_errors=CLEAR_STANDARD_ERRORS):
+        return RegularStretch(first, last, alike=alike)
     if variation > MAX_CERTAIN_VARIATION or _wanders(distances):
         return RegularStretch(first, last, Chances(random=random), alike)
     steps = STEPS_LOG_PRIOR + _log_chance(part, distances, STEPS_SHAPE)
@@ -170,7 +179,7 @@ def may_wander(phases: SignalPhases, *, level: float) -> bool:
     return log_ever_wandering(np.diff(phases.starts), error=error) > math.log(level)
 
 
-def _wanders(distances: FloatArray) -> bool:
+def _wanders(distances: FloatArray, *, standard_errors: float = TREND_STANDARD_ERRORS) -> bool:
     """Whether distances change for good, little by little: no period holds for all of them.
 
     Then each is more like the one before than like the others, which the ratio of von Neumann
@@ -181,11 +190,27 @@ def _wanders(distances: FloatArray) -> bool:
     steps, off = np.diff(logs), logs - logs.mean()
     step = float(steps @ steps) / max(1, len(steps))
     error = 2.0 * math.sqrt((count - 2) / (count**2 - 1)) if count > 2 else math.inf
-    if step * (count - 1) >= (2.0 - TREND_STANDARD_ERRORS * error) * float(off @ off):
+    if step * (count - 1) >= (2.0 - standard_errors * error) * float(off @ off):
         return False
+    return math.sqrt(step) > MAX_WOBBLE or abs(_trend(logs)[0]) > MAX_DRIFT
+
+
+def _trend(logs: FloatArray) -> tuple[float, float]:
+    """How much a line through these rises in all, and the share of the variance it explains."""
+    off, count = logs - logs.mean(), len(logs)
     numbers = np.arange(count) - (count - 1) / 2
-    trend = abs(float(numbers @ off)) / float(numbers @ numbers) * (count - 1)
-    return math.sqrt(step) > MAX_WOBBLE or trend > MAX_DRIFT
+    slope = float(numbers @ off) / float(numbers @ numbers)
+    variance = float(off @ off)
+    share = slope**2 * float(numbers @ numbers) / variance if variance > 0.0 else 0.0
+    return slope * (count - 1), share
+
+
+def _grows_steadily(distances: FloatArray) -> bool:
+    """Whether distances grow or shrink from the first to the last; a change of period is a step."""
+    if len(distances) <= MIN_STRETCH:
+        return False
+    rise, share = _trend(np.log(distances))
+    return abs(rise) > MAX_DRIFT and share >= MIN_TREND_SHARE
 
 
 def _serial(phases: SignalPhases) -> float:
@@ -248,7 +273,10 @@ def _with_missing(phases: SignalPhases) -> RegularStretch:
 
 
 def _best_part(phases: SignalPhases) -> RegularStretch:
-    """The most regular stretch; every stretch looked at is a question that is paid for."""
+    """The most regular stretch; every stretch looked at is a question that is paid for.
+
+    What wanders is even for a while, too: more even than bursts at random is not enough here.
+    """
     best, count = RegularStretch(0, len(phases.gaps)), len(phases.gaps)
     if count <= MIN_STRETCH:
         return best
@@ -256,6 +284,7 @@ def _best_part(phases: SignalPhases) -> RegularStretch:
     spacings = (phases.gaps, np.diff(phases.starts))
     for first, size in steadiest_stretches(spacings, log_least=MAX_PART_LOG_CHANCE - price):
         part = _judge(phases, first, first + size)
+        part = replace(part, chances=replace(part.chances, random=CERTAIN))
         best = min(best, part, key=lambda one: one.chances.least)
     return best.at_price(price)
 

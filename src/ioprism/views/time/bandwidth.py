@@ -17,6 +17,7 @@ from ioprism.model.trace import Trace
 
 IntArray = npt.NDArray[np.integer[Any]]
 
+DIRECTIONS = ("read", "write")
 SHORTEST = 1e-6  # seconds; a call that takes no measurable time is given this much
 
 
@@ -105,16 +106,34 @@ def bandwidth_by(
     return series
 
 
-def only_direction(trace: Trace) -> str | None:
-    """The direction of all requests, where that is known without looking through calls."""
-    if not trace.partitions:
-        return None
-    directions = set()
-    for partition in trace.partitions:
-        if not isinstance(partition, IntervalPartition):
-            return None
-        directions |= {part.operation for part in partition.intervals if part.bytes.any()}
-    return directions.pop() if len(directions) == 1 else None
+def bandwidth_by_direction(
+    trace: Trace, engine: Engine, *, layer: str | None = None
+) -> Mapping[str, StepFunction]:
+    """Return the bandwidth of `both` directions, and of `read` and `write` if there are such.
+
+    Calls are looked through once.
+
+    Raises:
+        NotEnoughDetailError: nothing in the trace tells bandwidth over time.
+    """
+    known: dict[str, StepFunction | None] = {}
+    if layer is None and _of_intervals(trace, "both") is not None:
+        known = {direction: _of_intervals(trace, direction) for direction in DIRECTIONS}
+    elif trace.partitions:
+        series = _of_calls(trace, engine, "both", layer, "operation")
+        known = {str(direction): steps for direction, steps in series.items()}
+    if not known and "HEATMAP" in trace.counters:
+        known = {direction: _of_heat_map(trace, direction, layer) for direction in DIRECTIONS}
+    if not any(steps is not None for steps in known.values()):
+        known = {direction: _of_series(trace, direction) for direction in DIRECTIONS}
+        known["both"] = _of_series(trace, "both")
+    steps = {direction: one for direction, one in known.items() if one is not None}
+    if not steps:
+        raise _lacks_calls()
+    if "both" not in steps:
+        every = list(steps.values())
+        steps["both"] = sum_of_steps(every) if len(every) > 1 else every[0]
+    return steps
 
 
 def metric(trace: Trace, name: str) -> StepFunction:
@@ -165,7 +184,7 @@ def _of_heat_map(trace: Trace, direction: str, layer: str | None) -> StepFunctio
     table = trace.counters["HEATMAP"]
     present = table["layer"].drop_nulls().unique().to_list()
     layers = deepest(present or ["posix"]) if layer is None else (layer,)
-    directions = ("read", "write") if direction == "both" else (direction,)
+    directions = DIRECTIONS if direction == "both" else (direction,)
     parts = []
     for own, width, *bins in table.select("layer", "bin_width", *directions).iter_rows():
         moved = np.sum(np.array(bins, dtype=np.float64), axis=0)

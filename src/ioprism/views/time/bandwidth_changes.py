@@ -17,7 +17,7 @@ from ioprism.engine.base import Engine, View
 from ioprism.model.layers import counted_layers
 from ioprism.model.signal import StepFunction
 from ioprism.model.trace import Trace
-from ioprism.views.time.bandwidth import DERIVED_KEYS, EVENT_KEYS, SHORTEST, running
+from ioprism.views.time.bandwidth import DERIVED_KEYS, DIRECTIONS, SHORTEST, running
 
 EXACT_CALLS = 4_000_000
 BINS = 2**20
@@ -186,7 +186,7 @@ def bandwidth_view(
     by: tuple[str, ...] = (),
 ) -> Changes | BinnedChanges | None:
     """Return the view that shows the bandwidth of a direction; None without requests."""
-    directions = ("read", "write") if direction == "both" else (direction,)
+    directions = DIRECTIONS if direction == "both" else (direction,)
     asked = None if layer is None else (layer,)
     (whole,) = engine.run(trace, Extent())
     extent = Selection(tuple((d, asked) for d in directions)).of(whole.lazy()).collect()
@@ -210,7 +210,7 @@ def _layers_that_count(extent: pl.DataFrame, direction: str) -> tuple[str, ...]:
 
 def _key_column(trace: Trace, key: str | None) -> tuple[str | None, pl.DataFrame | None]:
     """The event column behind a key, and the table that leads from one to the other."""
-    if key is None or key in EVENT_KEYS:
+    if key is None or key not in DERIVED_KEYS:
         return key, None
     column, name = DERIVED_KEYS[key]
     tables = {"file": trace.files, "process": trace.processes}

@@ -4,7 +4,8 @@ Jobs of three magnitudes of period, mixed, as in the IO-Sets paper (Boito, Palle
 IEEE TPDS 2023), drawn anew for every seed. Set-10 is told periods as they are (given), as
 ioprism's tracker knows them at that moment (live), and as FTIO's predictor does on the same
 streams (ftio). `IOPRISM_BENCH_SEEDS` sets the number of seeds (20 by default),
-`IOPRISM_BENCH_FIRST_SEED` the first of them (0), and `IOPRISM_BENCH_FTIO` names a Python that has FTIO; one is made if it is not set.
+`IOPRISM_BENCH_FIRST_SEED` the first of them (0), and `IOPRISM_BENCH_FTIO` names a Python that
+has FTIO; one is made if it is not set.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def test_every_load_grows_with_the_burst_or_does_not_depend_on_it(name: str) -> 
 def test_a_shared_stage_that_no_sample_shows_is_about_as_fast_as_those_that_one_shows() -> None:
     loads, seconds = made()
     shared = (2, 4, 5, 6)
-    whole = whole_machine(load_system("titan"))
+    whole = whole_machine(load_system("titan"), "write")
     found = fit_stages(loads, seconds, Shape(3.0, 0.03, (0,), 1.0, shared), with_bounds=True)
 
     shape = Shape(3.0, 0.03, (0,), 1.0, shared, tuple(whole))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,13 +31,13 @@ def trace_named(name: str) -> Trace:
 def bursts() -> Periodicity:
     time = np.arange(4000) * 0.05
     values = np.where(time % 20.0 < 4.0, 1e9, 0.0)
-    return signal_periodicity(Signal(0.0, 0.05, values), direction="write")
+    return replace(signal_periodicity(Signal(0.0, 0.05, values)), direction="write")
 
 
 @pytest.fixture
 def noise() -> Periodicity:
     values = np.random.default_rng(3).standard_normal(512) ** 2
-    return signal_periodicity(Signal(0.0, 1.0, values), direction="read")
+    return replace(signal_periodicity(Signal(0.0, 1.0, values)), direction="read")
 
 
 def opened(

@@ -82,7 +82,7 @@ def test_no_name_is_in_comparisons_schedules_and_records(key: Path) -> None:
     one, other = LOGS[0], LOGS[-2]
     asked = [
         ("compare", one, "--", other),
-        ("schedule", one, LOGS[3], "--seeds", 1, "--horizon", 60),
+        ("schedule", one, LOGS[1], "--seeds", 1, "--horizon", 60),
     ]
     for command, *arguments in asked:
         hidden = run(command, "--anonymise", key, "--json", *arguments)

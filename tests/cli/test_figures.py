@@ -272,9 +272,9 @@ def test_settings_of_the_user_change_nothing_and_stay() -> None:
 
 
 PERIOD = {
-    "signal": ["bandwidth (GiB/s)", "period 5.00 s", "next phase"],
+    "signal": ["write bandwidth (GiB/s)", "period 5.00 s", "next phase"],
     "spectrum": ["frequency (Hz)", "share of the variance (%)", "period 5.00 s", "candidate"],
-    "components": ["bandwidth (GiB/s)", "n = 2", "n = 3", "n = 5", "n = 10", "fit, n = 10"],
+    "components": ["write bandwidth (GiB/s)", "n = 2", "n = 3", "n = 5", "n = 10", "fit, n = 10"],
     "scalogram": ["period (s)", "power (% of the highest)", "period 5.00 s"],
     "autocorrelation": ["lag (s)", "correlation", "multiples of 5.00 s"],
     "correlation": ["correlation", "valid range", "wave of 4.98 s"],

@@ -137,10 +137,10 @@ def test_the_page_shows_savings_events_and_tables(
     assert made.exit_code == 0, made.output
 
     screen.goto(page.as_uri())
-    screen.wait_for_selector("html[data-ready=yes]")
+    screen.wait_for_selector("html[data-ready]", state="attached")
 
-    assert "node-hours" in screen.inner_text("#line")
-    assert screen.locator("#tables table").count() >= 3
+    assert "node-hours" in screen.inner_text("#verdict")
+    assert screen.locator("[id^=tab-table-]").count() >= 3
     assert screen.locator("#treemap button").count() >= 1
     screen.set_viewport_size({"width": 390, "height": 844})
     assert screen.evaluate("document.documentElement.scrollWidth") == 390
@@ -166,7 +166,7 @@ def test_an_existing_page_is_kept_unless_forced(store: Path, tmp_path: Path) -> 
 
     assert kept.exit_code != 0
     assert replaced.exit_code == 0
-    assert "ioprism site" in page.read_text()
+    assert "The I/O of a centre" in page.read_text()
 
 
 def test_the_counters_of_the_servers_say_what_others_moved(store: Path, tmp_path: Path) -> None:

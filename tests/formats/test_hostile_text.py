@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from ioprism import TraceError
@@ -37,8 +38,8 @@ JOB = "job_stats:\n- job_id: %s\n  snapshot_time: 9\n  open: { samples: 1, unit:
 
 
 def _lustre_job(path: Path) -> object:
-    (table,) = LustreReader().read(path, ReadingOptions(), Tally())
-    return table["job"].item()
+    tables = list(LustreReader().read(path, ReadingOptions(), Tally()))
+    return pl.concat(tables)["job"].item()
 
 
 def _lustre_rows(path: Path) -> object:

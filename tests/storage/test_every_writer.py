@@ -16,6 +16,8 @@ REVIEWED = {
     "cli/__init__.py": "the null device, after the reader of the output has left",
     "command/failure.py": "the null device in place of a closed stream",
     "formats/chrome/writer.py": "opens what atomic_write has yielded",
+    "recording/block.py": "a trace in the folder of a recording, which is new",
+    "servers/polling.py": "answers of servers, in a temporary folder",
     "servers/validation.py": "moves bytes in a scratch file",
     "live/state.py": "appends; a record that is not whole is noticed",
     "storage/atomic.py": "is what the others go through",

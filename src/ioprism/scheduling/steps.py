@@ -25,6 +25,7 @@ from ioprism.scheduling.knowledge import (
 from ioprism.scheduling.machine import Iteration, Knowledge, MachineRun, SimulatedJob, simulate
 from ioprism.scheduling.policies import POLICIES
 from ioprism.scheduling.result import Lane, Schedule, outcome
+from ioprism.units import format_counted
 
 START_UP = (0.1, 3.0)  # of a usual step: how long a job computes before its first phase
 MOST_STEPS = 20_000  # of a job; then they are repeated
@@ -148,7 +149,7 @@ def schedule_jobs(
     """
     if len(jobs) < 2:
         raise UsageError(
-            f"{len(jobs)} jobs with I/O phases cannot disturb each other.\n"
+            f"only {format_counted(len(jobs), 'job')} with I/O phases: nothing to schedule.\n"
             "Hint: give the traces of two jobs or more."
         )
     bandwidth = settings.bandwidth or max(job.bandwidth for job in jobs)

@@ -79,9 +79,12 @@ def test_workers_share_a_single_member(single: Path) -> None:
     assert not cut.completeness.warnings
 
 
-def test_an_index_is_kept_beside_the_trace_only_where_that_is_asked_for(single: Path) -> None:
+def test_an_index_is_kept_beside_the_trace_only_where_that_is_asked_for(
+    single: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read_trace(single, reading=Reading(workers=here))
     assert not beside(single).exists()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
 
     cut = read_trace(single, reading=Reading(workers=here, indexes_beside_files=True))
 

@@ -1,10 +1,8 @@
 """Files that take far longer than others with the same work, on ranks that change.
 
-Codes: slow-target.
-
-The target is one that the log does not name. Where files are placed by chance, a
-slow storage target meets other ranks in each phase: no rank is slow, but in each phase the
-sessions of a few ranks stand apart from those of the others.
+The cause is a slow-target that the log does not name. Where files are placed by chance, a slow
+storage target meets other ranks in each phase: no rank is slow, but in each phase the sessions
+of a few ranks stand apart from those of the others.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def read_described_text(source: Path, description: Path) -> Trace:
 def _description(path: Path) -> tuple[dict[str, DescribedField], str]:
     try:
         described = read_toml(path)
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(
             f"{path}: not valid TOML ({error}).\n"
             "Hint: write tables such as [start], with pattern and scale."

@@ -114,7 +114,7 @@ def group_files(files: Sequence[ProcessFile]) -> list[list[int]]:
     differ only by process; or if one parent started them at the same time under such names.
     """
     links = _Links(len(files))
-    for pair in _related(files):
+    for pair in _related_pairs(files):
         links.join(pair)
     for numbers in _alike(files).values():
         for overlapping in _overlapping(files, numbers):
@@ -150,7 +150,7 @@ class _Links:
         return list(sets.values())
 
 
-def _related(files: Sequence[ProcessFile]) -> Iterator[tuple[int, int]]:
+def _related_pairs(files: Sequence[ProcessFile]) -> Iterator[tuple[int, int]]:
     """Pairs of files with one process in both, or with a process and its parent."""
     homes: dict[tuple[str, Process], list[int]] = defaultdict(list)
     for number, file in enumerate(files):

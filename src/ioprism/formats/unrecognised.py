@@ -46,13 +46,15 @@ def unrecognised(source: Path, tried: Sequence[str]) -> UnknownFormatError:
             hint="the tracer may have been killed, or the disk was full; record the job again.",
         )  # fmt: skip
     return (
-        _compressed(source, head, tried)
+        _explain_compressed(source, head, tried)
         or _table(source, head, tried)
         or _other(source, head, tried)
     )
 
 
-def _compressed(source: Path, head: bytes, tried: Sequence[str]) -> UnknownFormatError | None:
+def _explain_compressed(
+    source: Path, head: bytes, tried: Sequence[str]
+) -> UnknownFormatError | None:
     for magic, (opened, command) in COMPRESSED.items():
         if head.startswith(magic):
             try:

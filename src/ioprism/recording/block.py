@@ -166,7 +166,7 @@ class InterpreterCalls:
     def __init__(self) -> None:
         self.version = f"Python {platform.python_version()}"
         self._restore: list[tuple[Any, str, Any]] = []
-        self._moved = Counter[str]()  # bytes in the trace
+        self._bytes_moved = Counter[str]()  # bytes in the trace
         self._before: Mapping[str, int] = {}
         self._threads = _threads()
 
@@ -180,7 +180,7 @@ class InterpreterCalls:
         if NOTEBOOK in sys.modules:  # whose cells have an `open` of their own
             self._replace(sys.modules[NOTEBOOK], "io_open", self._open)
         for name, describe in OS_CALLS.items():
-            self._replace(os, name, self._timed(getattr(os, name), *describe))
+            self._replace(os, name, self._time_calls(getattr(os, name), *describe))
 
     def stop(self) -> tuple[str, ...]:
         """Put Python's own functions back."""
@@ -191,7 +191,7 @@ class InterpreterCalls:
         _UNSEEN.remove(self._unseen)
         for direction, counter in (("read", "rchar"), ("write", "wchar")):
             whole = _kernel_counters().get(counter, 0) - self._before.get(counter, 0)
-            rest = whole - self._moved[direction]
+            rest = whole - self._bytes_moved[direction]
             if rest > max(NOTICEABLE * whole, MIN_UNSEEN):
                 missed.append(
                     f"{format_bytes(rest)} of the {format_bytes(whole)} that the process "
@@ -205,7 +205,7 @@ class InterpreterCalls:
             self._restore.append((module, name, getattr(module, name)))
             setattr(module, name, function)
 
-    def _timed(self, function: Callable[..., Any], call: str, form: str) -> Callable[..., Any]:
+    def _time_calls(self, function: Callable[..., Any], call: str, form: str) -> Callable[..., Any]:
         def timed(*words: Any, **options: Any) -> Any:  # noqa: ANN401 - as the function
             if self._out.closed:  # kept by somebody after the block
                 return function(*words, **options)
@@ -277,7 +277,7 @@ class InterpreterCalls:
             head = f"{thread} {begin:.6f} {call}({arguments})"
             self._out.write(f"{head} = {result}{path} <{took:.6f}>\n")
         if call in MOVED and result > 0:
-            self._moved.update(dict.fromkeys(MOVED[call], result))
+            self._bytes_moved.update(dict.fromkeys(MOVED[call], result))
 
 
 NOTICEABLE, MIN_UNSEEN = 0.05, 2**20  # of all bytes, and bytes: modules and pipes are always there
@@ -383,28 +383,28 @@ class _TimedFile(io.FileIO):
     def read(self, size: int | None = -1) -> bytes:
         if size is None or size < 0:
             return self.readall()
-        return self._moved(super().read, "read", size)
+        return self._bytes_moved(super().read, "read", size)
 
     def readall(self) -> bytes:
-        return self._moved(super().readall, "read")
+        return self._bytes_moved(super().readall, "read")
 
     def readinto(self, buffer: Any) -> int:  # noqa: ANN401
-        return self._moved(super().readinto, "read", buffer)
+        return self._bytes_moved(super().readinto, "read", buffer)
 
     def write(self, data: Any) -> int:  # noqa: ANN401
-        return self._moved(super().write, "write", data)
+        return self._bytes_moved(super().write, "write", data)
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        return self._moved(super().seek, "lseek", offset, whence)
+        return self._bytes_moved(super().seek, "lseek", offset, whence)
 
     def truncate(self, size: int | None = None) -> int:
-        return self._moved(super().truncate, "ftruncate", size)
+        return self._bytes_moved(super().truncate, "ftruncate", size)
 
     def close(self) -> None:
         if not self.closed:
-            self._moved(super().close, "close")
+            self._bytes_moved(super().close, "close")
 
-    def _moved(self, function: Callable[..., Result], call: str, *words: object) -> Result:
+    def _bytes_moved(self, function: Callable[..., Result], call: str, *words: object) -> Result:
         with self._calls.timing(call, self._name) as note:
             value = function(*words)
             note(len(value) if isinstance(value, bytes) else value)

@@ -76,7 +76,7 @@ class CounterStore:
 
     def servers(self) -> list[str]:
         """Name every server, sorted."""
-        watched = (name for file in self._watched().values() for name in file["servers"])
+        watched = (name for file in self._watched_files().values() for name in file["servers"])
         return sorted({*filter(None, map(_server_of, self._folders())), *watched})
 
     def _folders(self) -> Iterator[Path]:
@@ -85,10 +85,10 @@ class CounterStore:
     def per_job_servers(self) -> list[str]:
         """Name the servers that keep counters for each job, sorted."""
         keep = [path for path in self._folders() if next(path.glob(f"month=*/{PER_JOB}"), None)]
-        watched = (name for file in self._watched().values() for name in file["per_job"])
+        watched = (name for file in self._watched_files().values() for name in file["per_job"])
         return sorted({*filter(None, map(_server_of, keep)), *watched})
 
-    def _watched(self) -> dict[str, dict[str, Any]]:
+    def _watched_files(self) -> dict[str, dict[str, Any]]:
         """Return the files of `servers watch`, with their span and servers."""
         return dict(_read_json(self.folder / MANIFEST).get("watched", {}))
 
@@ -106,7 +106,7 @@ class CounterStore:
         files = sorted(path for path in partitions if path.is_file())
         months = sorted({path.parent.name for path in files})
         ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
-        watched = [limit for file in self._watched().values() for limit in file["span"]]
+        watched = [limit for file in self._watched_files().values() for limit in file["span"]]
         if not ends:
             return (min(watched), max(watched)) if watched else None
         time = pl.col("time_us")
@@ -128,7 +128,7 @@ class CounterStore:
         ]
         watched = [
             self.folder / "watched" / name
-            for name, file in self._watched().items()
+            for name, file in self._watched_files().items()
             if server in file["per_job" if per_job else "servers"]
             and file["span"][0] <= end_us
             and file["span"][1] >= start_us
@@ -272,7 +272,7 @@ def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
 
 def add_watched(store: CounterStore, samples: pl.DataFrame) -> None:
     """Add the samples of one round of `servers watch`, and merge small files of earlier rounds."""
-    watched = store._watched()
+    watched = store._watched_files()
     _add_watched_file(store.folder, watched, each_record_once(COUNTERS.conform(samples)), level=0)
     for level in range(len(watched)):
         small = [

@@ -204,7 +204,7 @@ def find_change(
     split = ranked.split()
     if split is None or split.score == 0.0:
         return None
-    moved = _moved(np.asarray(values), alike, split.place)
+    moved = _median_shift(np.asarray(values), alike, split.place)
     if moved < (CHANGED_SHARE if is_share else math.log(CHANGED)):
         return None
     probability = min(1.0, ranked.chance_of(split) * tried)
@@ -219,7 +219,7 @@ def _alike(rows: pl.DataFrame) -> Ints:
     )
 
 
-def _moved(values: Floats, alike: Ints, place: int) -> float:
+def _median_shift(values: Floats, alike: Ints, place: int) -> float:
     """By how much jobs that are alike moved: the median over jobs that have others to compare."""
     after = np.arange(len(values)) >= place
     moves: list[float] = []

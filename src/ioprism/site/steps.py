@@ -104,12 +104,12 @@ def add_logs(
         files_known = len(logs) - len(failed) - sum(map(len, jobs.values()))
         added = ignored = 0
         named = frozenset(path for path in paths if path.is_file())
-        work = partial(_described, options=chosen, named=named)
+        work = partial(_describe_job, options=chosen, named=named)
         todo = list(jobs.items())
         results = (
-            map_in_processes(work, todo, crashed=_crashed, processes=chosen.processes)
+            map_in_processes(work, todo, crashed=_crash_message, processes=chosen.processes)
             if cluster is None
-            else (rows for part in _batched(todo) for rows in cluster.map(work, part))
+            else (rows for part in _batches(todo) for rows in cluster.map(work, part))
         )
         while batch := list(islice(results, AT_ONCE)):
             good = [rows for rows in batch if isinstance(rows, dict)]
@@ -230,7 +230,7 @@ def _jobs(logs: Mapping[str, Path]) -> Iterator[tuple[str, tuple[Path, ...]]]:
         yield (names[0] if len(names) == 1 else whole), files
 
 
-def _described(
+def _describe_job(
     entry: tuple[str, tuple[Path, ...]], *, options: SiteOptions, named: frozenset[Path]
 ) -> Rows | str | None:
     """One job as rows, or why it cannot be read; None for what lies beside the logs."""
@@ -274,7 +274,7 @@ def _period_columns(trace: Trace, engine: Engine) -> dict[str, Any]:
     return dict(zip(names, values, strict=True))
 
 
-def _batched(
+def _batches(
     logs: list[tuple[str, tuple[Path, ...]]],
 ) -> Iterator[list[tuple[str, tuple[Path, ...]]]]:
     """Cut a list into what is kept at once."""
@@ -298,7 +298,7 @@ def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
     }
 
 
-def _crashed(entry: tuple[str, tuple[Path, ...]]) -> Rows | str | None:
+def _crash_message(entry: tuple[str, tuple[Path, ...]]) -> Rows | str | None:
     return f"{entry[1][0]}: {CRASHED}"
 
 

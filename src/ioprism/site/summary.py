@@ -154,8 +154,8 @@ def site_table(
     """Answer for one subject, with the events that are about it; `by` groups files."""
     makers: dict[str, Callable[[SiteTables], list[dict[str, Any]]]] = {
         "jobs": lambda t: _jobs(t, top),
-        "applications": lambda t: _grouped(t, "application"),
-        "users": lambda t: _grouped(t, "user"),
+        "applications": lambda t: _group_rows(t, "application"),
+        "users": lambda t: _group_rows(t, "user"),
         "targets": lambda t: _parts(t.targets, "file_system", "target"),
         "hosts": lambda t: _parts(t.hosts, "host"),
         "causes": _causes,
@@ -214,7 +214,7 @@ _ESTIMATED = (  # share of the node-hours that rests on an estimate of nodes
 )
 
 
-def _grouped(tables: SiteTables, key: str) -> list[dict[str, Any]]:
+def _group_rows(tables: SiteTables, key: str) -> list[dict[str, Any]]:
     savings = _savings(tables, key)
     sums = tables.jobs.group_by(key).agg(
         pl.len().alias("jobs"),
@@ -399,8 +399,8 @@ def site_story(tables: SiteTables) -> SiteStory:
     totals |= {f"{key}s": jobs[key].drop_nulls().n_unique() for key in ("application", "user")}
     return SiteStory(
         totals,
-        tuple(_grouped(tables, "application")[:SHOWN]),
-        tuple(_grouped(tables, "user")[:SHOWN]),
+        tuple(_group_rows(tables, "application")[:SHOWN]),
+        tuple(_group_rows(tables, "user")[:SHOWN]),
         tuple(_causes(tables)),
         tuple(tables.events()),
         tuple(top_advice(tables)),

@@ -52,7 +52,7 @@ def page(evaluation: Evaluation) -> str:
         "level": model.calibration.level,
         "variability": _thin(evaluation.variability.ratios),
         "convergence": [list(step) for step in evaluation.convergence],
-        "sheets": [_scores(evaluation), *_learned(model)],
+        "sheets": [_scores(evaluation), *_learned_sheet(model)],
         "symbols": _symbols(model),
         "tuning": None,
     }
@@ -70,23 +70,25 @@ def _set(one: SampleSet) -> dict[str, Any]:
     return {
         "name": one.name,
         "samples": len(one.measured),
-        "measured": _rounded(one.measured[kept]),
-        "predicted": [_rounded(one.predicted[kept])]
-        + [_rounded(values[kept]) for values in one.beside.values()],
+        "measured": _round_values(one.measured[kept]),
+        "predicted": [_round_values(one.predicted[kept])]
+        + [_round_values(values[kept]) for values in one.beside.values()],
         "within": [one.within(CLOSE), one.within(FAIR), one.coverage],
         "too_low": underestimation_text(one.underestimated),
         "stages": list(one.stages.items()),
     }
 
 
-def _rounded(values: FloatArray) -> list[float | None]:
+def _round_values(values: FloatArray) -> list[float | None]:
     return [short(value) for value in values.tolist()]
 
 
 def _thin(values: FloatArray) -> list[float | None]:
     if len(values) <= MOST_DOTS:
-        return _rounded(values)
-    return _rounded(np.quantile(values, np.linspace(0.0, 1.0, MOST_DOTS), method="inverted_cdf"))
+        return _round_values(values)
+    return _round_values(
+        np.quantile(values, np.linspace(0.0, 1.0, MOST_DOTS), method="inverted_cdf")
+    )
 
 
 def _sheet(name: str, note: str, columns: Sequence[tuple[str, str]], rows: list[Any]) -> Sheet:
@@ -112,7 +114,7 @@ def _scores(evaluation: Evaluation) -> Sheet:
     return _sheet("Scores", "Share of samples whose prediction is close.", columns, rows)
 
 
-def _learned(model: WriteTimeModel) -> list[Sheet]:
+def _learned_sheet(model: WriteTimeModel) -> list[Sheet]:
     rows = [list(row) for row in learned_rows(model)]
     if not rows:
         return []

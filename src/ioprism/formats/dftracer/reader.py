@@ -157,7 +157,7 @@ class _DftracerContent:
 
     @cached_property
     def completeness(self) -> Completeness:
-        noted, preloaded = Completeness(), self._preloaded()
+        noted, preloaded = Completeness(), self._continued_files()
         for one in self.surveys:
             name = one.path.name
             earlier = preloaded.get(name)
@@ -175,7 +175,7 @@ class _DftracerContent:
         self._warn_of_collisions(noted)
         return noted
 
-    def _preloaded(self) -> dict[str, Survey]:
+    def _continued_files(self) -> dict[str, Survey]:
         """Return files that another one continues, by its name: `initialize_log` opens it."""
         names = {one.path.name for one in self.surveys}
         later = ((one.path.name.replace("-preload.pfw", "-app.pfw"), one) for one in self.surveys)

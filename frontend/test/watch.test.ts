@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byNeed, EMPTY, pauseAfter, PeriodLog, Recent, whenText, type Job } from "../src/watch/jobs.ts";
+import { pauseAfter, Recent } from "../src/shared/live.ts";
+import { byNeed, EMPTY, PeriodLog, whenText, type Job } from "../src/watch/jobs.ts";
 
 const job = (name: string, more: Partial<Job> = {}): Job => ({ job: name, ranks: 4, messages: 1, silent_seconds: 1, clock: 100, period: 10, spread: 0.1, confidence: 0.9, direction: "both", ahead: [{ job: name, start: 5, end: 7, bytes: 1, confidence: 0.9 }], predicted: [], on_time_share: 1, likely: [], ...more });
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from playwright.sync_api import Browser
 
 from ioprism import servers
 from ioprism.cli import main
@@ -262,6 +263,51 @@ def test_the_page_json_and_metrics_need_the_token(tmp_path: Path) -> None:
     named = [line for line in texts["/metrics"].splitlines() if line.startswith(job)]
     assert named == [f'{job}a"}} {MIB}', f'{job}b"}} {MIB}', f'{job}other"}} {2 * MIB}']
     assert f"ioprism_servers_written_bytes_total {40 * MIB}" in texts["/metrics"]
+
+
+def test_the_page_follows_rounds_and_goes_on_after_a_lost_connection(
+    browser: Browser, tmp_path: Path
+) -> None:
+    from ioprism.servers.watch_output import LoadServer
+
+    evil = "<img/src=x/onerror=document.title='owned'>"
+    machine = Machine(tmp_path)
+    page = browser.new_page()
+
+    def serve(size: int) -> None:
+        server.latest = machine.round(answer(machine.now, {evil: 10 * size, "9": size}))
+
+    def says(place: str, words: str) -> None:
+        page.wait_for_function(
+            "([place, words]) => document.querySelector(place)?.textContent.includes(words)",
+            arg=[place, words],
+        )
+
+    server = LoadServer("127.0.0.1", 0)
+    try:
+        page.goto(server.url)
+        says("#verdict", "Waiting for the first answers")
+        serve(MIB)
+        says("#verdict", "rates follow")
+        serve(2 * MIB)
+        says("#verdict", f"1.10 MiB/s written by 2 jobs on 1 target; most by job {evil}")
+        says("#next-step", "connected")
+        assert page.inner_text("#tab-panel tbody tr:first-child td:first-child") == evil
+        rows = page.evaluate("ioprism.pane.layout.rows.map((row) => row.label)")
+        assert rows == ["all bytes", "requests/s", "opens/s", evil, "9"]
+        page.context.set_offline(True)
+        says("#next-step", "Not connected")
+        machine.path.unlink()
+        machine.now += 10
+        server.latest = machine.watch.round()
+        page.context.set_offline(False)
+        says("#next-step", "round 3")
+        says("#verdict", "No answer from the source")
+        says("#warnings", "no counters since")
+        assert page.title() == "File system: who loads it now?"
+    finally:
+        page.close()
+        server.close()
 
 
 def test_the_command_without_a_source_says_what_to_give() -> None:

@@ -1,4 +1,6 @@
 // What is known of running jobs: who needs attention first, what was predicted, in bounded memory.
+import { Recent } from "../shared/live.ts";
+
 export interface PhaseAhead { job: string; start: number; end: number; bytes: number; confidence: number } // seconds from now
 export interface Outcome { due: number; came: number | null; on_time: boolean } // seconds from now
 export interface Overlap { start: number; end: number; jobs: string[]; rate: number }
@@ -36,14 +38,6 @@ export function byNeed(fleet: Fleet): { job: Job; need: Need }[] {
   return fleet.jobs.map((job) => ({ job, need: needOf(job, soonest.has(job.job) ? [soonest.get(job.job)!] : []) })).sort((a, b) => a.need.urgency - b.need.urgency || (a.job.job < b.job.job ? -1 : 1));
 }
 
-// A list that forgets its oldest entries.
-export class Recent<T> {
-  private readonly kept: T[] = [];
-  constructor(readonly most: number) {}
-  add(entry: T): void { this.kept.push(entry); if (this.kept.length > this.most) this.kept.splice(0, this.kept.length - this.most); }
-  get all(): readonly T[] { return this.kept; }
-}
-
 // The periods that were found, by job: the latest of each, of the jobs that spoke last.
 export class PeriodLog {
   private readonly jobs = new Map<string, Recent<{ time: number; period: number | null }>>();
@@ -60,9 +54,6 @@ export class PeriodLog {
   of(job: string): readonly { time: number; period: number | null }[] { return this.jobs.get(job)?.all ?? []; }
   get size(): number { return this.jobs.size; }
 }
-
-// How long to wait before asking again: not more than a tenth of the time is spent on answers.
-export const pauseAfter = (tookMs: number, failures: number): number => Math.max(1000, Math.min(10 * tookMs, 10000), failures ? Math.min(500 * 2 ** failures, 10000) : 0);
 
 // "now", "in 12 s", "3 s late"
 export function whenText(seconds: number, end: number, write: (value: number) => string): string {

@@ -4,6 +4,7 @@ import { colour, css, FONT, rgb } from "../shared/colours.ts";
 import { drawColumns, sampledCurve, shadeRanges, type Sampled } from "../shared/columns.ts";
 import { acrossOf, drawSpan, type Box } from "../shared/curves.ts";
 import { button, byId, el, select } from "../shared/dom.ts";
+import { json, pauseAfter, Recent } from "../shared/live.ts";
 import type { Pen } from "../shared/pen.ts";
 import { card, factList, swatch, TrackPage } from "../shared/shell.ts";
 import { Link, SHELL_VIEW, type ShellView } from "../shared/state.ts";
@@ -11,7 +12,7 @@ import { sheetTable } from "../shared/tables.ts";
 import type { Tab } from "../shared/tabs.ts";
 import { track, type Track } from "../shared/tracks.ts";
 import { bytes, count, duration, rate, share, wholeSeconds, withSpread } from "../shared/units.ts";
-import { byNeed, EMPTY, pauseAfter, PeriodLog, Recent, whenText, type Change, type Fleet, type Job, type Prediction, type Turn } from "./jobs.ts";
+import { byNeed, EMPTY, PeriodLog, whenText, type Change, type Fleet, type Job, type Prediction, type Turn } from "./jobs.ts";
 
 interface WatchView extends ShellView { job: string; horizon: string }
 interface Signal extends Sampled { values: (number | null)[]; end: number }
@@ -237,12 +238,6 @@ function changeText({ job, before, after, time }: Change & { job: string }): str
 }
 
 // ---- What the server says ----
-
-async function json<T>(path: string): Promise<T> {
-  const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(20000) });
-  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
-  return await answer.json() as T;
-}
 
 let asking = 0;
 async function ask(): Promise<void> {

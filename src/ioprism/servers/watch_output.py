@@ -15,8 +15,7 @@ from rich.text import Text
 from ioprism.errors import UsageError
 from ioprism.local_http import HTML, JSON, LocalHandler, LocalServer, RefusedError
 from ioprism.reports import to_json
-from ioprism.reports.to_html.page import asset
-from ioprism.reports.to_html.page import page as frame
+from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_terminal import name
 from ioprism.servers.watch import RATES, LoadRound, LoadRow
 from ioprism.text import metric_label
@@ -170,11 +169,4 @@ class LoadHandler(LocalHandler):
 
 def live_page() -> str:
     """Return the page; it asks its server for everything else."""
-    return frame(
-        title="File system: who loads it now?",
-        body=asset("servers-live.html"),
-        styles=("plots.css",),
-        scripts=("charts.js", "servers-live.js"),
-        data={},
-        connect=True,
-    )
+    return shell_page("servers-live", title="File system: who loads it now?", data={}, connect=True)

@@ -7,34 +7,24 @@ import hashlib
 import html
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
 from ioprism.version import __version__
 
 
-def page(
-    *,
-    title: str,
-    body: str,
-    styles: Sequence[str],
-    scripts: Sequence[str],
-    data: Mapping[str, Any],
-    connect: bool = False,
-) -> str:
-    """Return a self-contained page.
+def shell_page(name: str, *, title: str, data: Mapping[str, Any], connect: bool = False) -> str:
+    """Return a self-contained page on the shell.
 
     Args:
+        name: of its folder in frontend/src, and so of its script and style sheet in assets/.
         title: of the window, as plain text.
-        body: HTML of our own making; names from traces belong into `data`.
-        styles: names of style sheets in assets/.
-        scripts: names of scripts in assets/, run in this order.
-        data: what the scripts draw, as JSON values.
+        data: what the script draws, as JSON values; the one place for names from traces.
         connect: whether the page may ask the server that it came from, and no other.
     """
-    style = "\n".join(asset(name) for name in styles)
-    script = "\n".join(asset(name) for name in scripts)
+    style = asset(f"{name}.css")
+    script = asset(f"{name}.js")
     policy = (
         f"default-src 'none'; script-src {fingerprint(script)}; style-src {fingerprint(style)}; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -47,24 +37,12 @@ def page(
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="referrer" content="no-referrer">\n',
             f"<title>{html.escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n",
-            body,
+            asset("shell.html"),
             f"<footer>Made by ioprism {html.escape(__version__)}.</footer>\n",
             "<noscript>This page needs JavaScript; the script is part of the page.</noscript>\n",
             f'<script type="application/json" id="data">{embedded(data)}</script>\n',
             f"<script>{script}</script>\n</body>\n</html>\n",
         ]
-    )
-
-
-def shell_page(name: str, *, title: str, data: Mapping[str, Any], connect: bool = False) -> str:
-    """Return a page on the shell; `name` is its folder in frontend/src."""
-    return page(
-        title=title,
-        body=asset("shell.html"),
-        styles=(f"{name}.css",),
-        scripts=(f"{name}.js",),
-        data=data,
-        connect=connect,
     )
 
 

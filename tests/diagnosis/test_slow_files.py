@@ -69,3 +69,26 @@ def test_writes_that_a_cache_may_have_taken_prove_nothing() -> None:
     verdict = checkpoints(SLOW, sync=False)
 
     assert all(cause.code != "slow-target" for cause in verdict.causes)
+
+
+def test_ranks_are_compared_though_some_make_a_call_or_two_more() -> None:
+    rows: list[dict[str, Any]] = []
+    for step in range(5):
+        for rank in range(RANKS):
+            slow, start = rank in (3, 7), 1.0 + 2.0 * step
+            requests = 33 if slow else 31  # on both sides of a power of two
+            size = 33 * 31 * 2**10
+            rows += [
+                {"process": rank, "file": rank, "start": start + 1e-4 * number, "seconds": 1e-5,
+                 "operation": "write", "bytes": size // requests, "offset": number * size}
+                for number in range(requests)
+            ]  # fmt: skip
+            rows.append(
+                {"process": rank, "file": rank, "start": start + 0.01, "operation": "sync",
+                 "seconds": 0.05 + 0.002 * ((rank + step) % 5) + 0.5 * slow, "function": "fsync"}
+            )  # fmt: skip
+
+    cause = ioprism.diagnose(trace_of(calls(rows), processes=RANKS)).causes[0]
+
+    assert (cause.code, cause.culprit["ranks"]) == ("slow-rank", [3, 7])
+    assert cause.saving.seconds == pytest.approx(5 * 0.5, rel=0.2)

@@ -16,9 +16,7 @@ from ioprism.diagnosis.rows import Flags, Floats, Ints, departures, medians_by
 
 SIZE_STEPS = 4  # classes of work for each factor of two in bytes
 MAIN_SHARE = 0.95  # of the stall time
-CALL_STEPS = (
-    0.5  # classes for each factor of two in calls: the same bytes in many more calls are other work
-)
+MORE_CALLS = 2.0  # times as many calls for the same bytes are other work: a convention
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +59,19 @@ def work_classes(observed: Observed, phase: Ints, rank: Ints) -> Ints:
     moved = observed.by_rank(observed.rows.bytes.astype(np.float64))[phase, rank]
     calls = observed.by_rank(observed.rows.count)[phase, rank]
     size = np.where(moved > 0, (SIZE_STEPS * np.log2(np.maximum(moved, 1))).round(), -1)
-    many = (CALL_STEPS * np.log2(np.maximum(calls, 1))).round().astype(np.int64)
-    return (size.astype(np.int64) + 1) * 64 + many
+    return (size.astype(np.int64) + 1) * 64 + _call_classes(calls)
+
+
+def _call_classes(calls: Floats) -> Ints:
+    """Number sessions by how many calls they make; a new class begins at each wide gap.
+
+    Fixed limits would part ranks that do the same but for a call or two.
+    """
+    order = np.argsort(calls, kind="stable")
+    ordered = np.maximum(calls[order], 1.0)
+    classes = np.zeros(len(order), np.int64)
+    classes[order[1:]] = np.cumsum(ordered[1:] >= MORE_CALLS * ordered[:-1])
+    return classes
 
 
 def session_cells(observed: Observed, seconds: Floats) -> Cells:

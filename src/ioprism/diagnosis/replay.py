@@ -78,10 +78,11 @@ def replay(observed: Observed, change: Change) -> Replayed:
     spread = noise * seconds
     least_saving = seconds - math.hypot(seconds - min(low, seconds), spread)
     high = min(max(high, seconds), float(observed.stall.sum()))
+    most_saving = seconds + math.hypot(high - seconds, spread)
     return Replayed(
         likely,
         max(0.0, least_saving) if low > 0 else 0.0,
-        seconds + math.hypot(high - seconds, spread),
+        min(most_saving, max(seconds, observed.runtime * observed.share)),
     )
 
 

@@ -13,7 +13,7 @@ from ioprism.model.result import Result, pick
 if TYPE_CHECKING:
     import polars as pl
 
-COUNTS = ("requests", "syncs", "calls", "copies")  # facts that a longer run has more of
+COUNTS = ("requests", "reads", "syncs", "calls", "copies")  # facts that a longer run has more of
 SECONDS_PER_HOUR = 3600.0
 # What JSON holds of them.
 CAUSE_KEYS = ("code", "title", "culprit", "saving", "core_hours", "confidence", "contrast",

@@ -143,6 +143,7 @@ def test_the_page_shows_savings_events_and_tables(
     assert screen.locator("[id^=tab-table-]").count() >= 3
     assert screen.locator("#treemap button").count() >= 1
     screen.set_viewport_size({"width": 390, "height": 844})
+    screen.wait_for_timeout(400)  # until the charts have followed
     assert screen.evaluate("document.documentElement.scrollWidth") == 390
 
 

@@ -251,12 +251,12 @@ class ComparePage {
 
   private drawRanks(pen: Pen, box: Box, height: number, names: TickName[], side: Side): void {
     const { job, paint } = this.runs[side], low = secondAt(this.placed, side, box.low), high = secondAt(this.placed, side, box.high), scale = box.width / (box.high - box.low);
-    if (!job.marks.count && job.data.timeline.count) return; // still being unpacked
+    if (!paint || (!job.marks.count && job.data.timeline.count)) return; // still being unpacked
     if (!job.marks.count) { pen.font = FONT; pen.textAlign = "left"; pen.fillStyle = colour("--dim"); pen.fillText("This trace has no per-call data to draw.", box.left + 6, box.top + height / 2); return; }
     const width = Math.max(1, Math.min(4000, Math.round((high - low) * scale))), rows = Math.min(job.ranks, Math.max(1, Math.floor(height - 4))), each = job.ranks / rows, rowOf = new Int32Array(job.ranks + 2).fill(-1);
     for (let rank = -1; rank < job.ranks; rank += 1) rowOf[rank + 1] = Math.max(0, Math.floor(rank / each));
-    const layers = new Set(job.ioLayers().length ? job.ioLayers() : job.layersPresent()), grid = { low, high: Math.max(high, low + 1e-12), width, rows, rowOf }, kinds = paint!.colours.length;
-    const image = imageOf(rasterise(job, grid, layers, paint!.category, kinds, null), grid, kinds, paint!.colours, new Float32Array(rows).fill(Math.max(1, each)), rgb("--faded"));
+    const layers = new Set(job.ioLayers().length ? job.ioLayers() : job.layersPresent()), grid = { low, high: Math.max(high, low + 1e-12), width, rows, rowOf }, kinds = paint.colours.length;
+    const image = imageOf(rasterise(job, grid, layers, paint.category, kinds, null), grid, kinds, paint.colours, new Float32Array(rows).fill(Math.max(1, each)), rgb("--faded"));
     sheet.width = image.width; sheet.height = image.height;
     sheet.getContext("2d")!.putImageData(image, 0, 0);
     pen.imageSmoothingEnabled = false;

@@ -16,12 +16,11 @@ from benchmarks.peers import SHARED, row
 from ioprism import LocalEngine, bottlenecks, read
 from ioprism.bottleneck_search.counted_once import io_rows, main_view
 from ioprism.bottleneck_search.find import bottlenecks_of
+from ioprism.bottleneck_search.result import Settings, rate_records
 from ioprism.bottleneck_search.rule_language.explain import apply_rules, explain_bottlenecks
 from ioprism.bottleneck_search.rule_language.load import rules
-from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.severity import rate_records
 from ioprism.model.trace import Trace
-from ioprism.views.perspectives.records import summed_records
+from ioprism.views.records import summed_records
 
 TRACE = "wisio/recorder-parquet"
 COPIED_TO = 1_000_000  # rows

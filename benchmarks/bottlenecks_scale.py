@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.peers import BENCH, OURS, Cost, measure, row
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, PROCESSES, Layer, Operation
+from ioprism.model.schema import EVENTS, PROCESSES, Layer, Operation, file_table
 from ioprism.model.trace import Job, Trace, Warn
 from ioprism.storage.trace_store import write_store
 

@@ -70,12 +70,12 @@ CHECKED = {
     "wisio/darshan-dxt": "Python starts, 0.5 s of 76",
     "wisio/recorder-parquet": "CM1: 4 to 6 s of opens in 11 min",
 }
-HEAD = """# What it says of public logs
+HEAD = """# Answers for public logs
 
 Logs that the Darshan, Drishti, DXT Explorer, DFTracer and WisIO projects publish, and some that
 were made for ioprism by programs whose I/O is known: the first line of `ioprism report`, beside
-what their counters, their single calls and their authors tell.
-`python -m benchmarks.checked_logs` prints the table anew.
+what their counters, their calls and their authors say.
+`python -m benchmarks.checked_logs` prints the table.
 
 | log | `ioprism report` | what is true |
 |---|---|---|

@@ -177,7 +177,7 @@ def random_segments(chance: np.random.Generator, count: int) -> Segments:
 
 def counter_log(records: int) -> Path:
     """A log with this many records of three modules, made once."""
-    from ioprism.formats.darshan.records import FIXED
+    from ioprism.formats.darshan.meaning import FIXED
 
     path = BENCH / f"counters-{records}.darshan"
     if path.exists():

@@ -39,7 +39,7 @@ PARSE_SETUP = """
 from pathlib import Path
 from typing import Any
 from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces
-from ioprism.formats.dftracer.decode import decode_text
+from ioprism.formats.dftracer.lines import decode_text
 source, trouble = Path(sys.argv[1]), Trouble()
 """
 PARSE = """

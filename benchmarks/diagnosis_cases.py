@@ -25,8 +25,8 @@ from benchmarks.simulated_storage.cases import (
     write_case,
     write_workflow,
 )
-from ioprism.diagnosis.judge import judge_trace
-from ioprism.engine.local import LocalEngine
+from ioprism.diagnosis.steps import judge_trace
+from ioprism.engine.base import LocalEngine
 from ioprism.formats.registry import read_trace
 
 SEEDS = (101, 102, 103)

@@ -25,7 +25,7 @@ PHASES = """
 import json, resource
 import numpy as np, polars as pl
 from ioprism.phase_detection.find import phases
-from ioprism.engine.local import LocalEngine
+from ioprism.engine.base import LocalEngine
 from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Job, MemoryPartition, Trace
 count, ranks, bursts = 10_000_000, 1024, 60

@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.period_families import NOT_PERIODIC, PERIODIC, Family, Stream, draw
 from benchmarks.periodicity_families import batches
 from ioprism.periodicity.detect import find_by_phases_or_spectrum
-from ioprism.periodicity.online.tracker import Tracker
 from ioprism.periodicity.sampling import sample
+from ioprism.periodicity.tracker import Tracker
 
 STREAMS = int(os.environ.get("IOPRISM_BENCH_STREAMS", "100"))
 PICTURE = Path(__file__).parent.parent / "docs/images/period-calibration.svg"

@@ -17,8 +17,8 @@ import numpy as np
 from benchmarks.peers import row
 from benchmarks.period_families import NOT_PERIODIC, PERIODIC, Family, Stream, draw
 from ioprism import period
-from ioprism.periodicity.online.tracker import Tracker
 from ioprism.periodicity.results import Period
+from ioprism.periodicity.tracker import Tracker
 
 STREAMS = int(os.environ.get("IOPRISM_BENCH_STREAMS", "200"))
 BATCHES = 400  # of a live stream

@@ -54,7 +54,7 @@ OUR_FIXED = """
     seconds = found.seconds if found else None
 """
 OUR_HYBRID_SETUP = """
-from ioprism.periodicity.spectral.wavelet import analyse_hybrid
+from ioprism.periodicity.time_frequency import analyse_hybrid
 from ioprism.periodicity.sampling import sample, step_function
 """
 OUR_HYBRID = """

@@ -17,7 +17,7 @@ from ioprism.formats.recorder.reader import RecorderReader
 READ = "rows = RecorderReader().read(Path(sys.argv[1])).events().height"
 INFLATE_SETUP = """
 from pathlib import Path
-from ioprism.formats.recorder.layout import blobs
+from ioprism.formats.recorder.streams import blobs
 """
 INFLATE = "rows = sum(map(len, blobs((Path(sys.argv[1]) / 'recorder.cst').read_bytes())))"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.peers import peer, row
 from ioprism.model.machine import Workload
-from ioprism.reports.to_terminal.schedule import factor, percent, title
+from ioprism.reports.to_terminal.site import factor, percent, title
 from ioprism.scheduling.result import Schedule
 from ioprism.scheduling.steps import ScheduleSettings, schedule_workload, three_magnitudes
 

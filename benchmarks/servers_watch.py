@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ioprism import servers
-from ioprism.servers.polling import FileSource
+from ioprism.servers.raw_files import FileSource
 from ioprism.servers.watch import LoadWatch, WatchPlan
 
 TARGETS, JOBS, TARGETS_PER_JOB = 60, 10_000, 4

@@ -33,8 +33,8 @@ from benchmarks.simulated_storage.site_year import (
     simulate_job,
     write_year,
 )
-from ioprism.model.history import AchievedRate
-from ioprism.site.own_runs import MIN_RUNS, earlier_runs, own_history
+from ioprism.model.verdict import AchievedRate
+from ioprism.site.history import MIN_RUNS, earlier_runs, own_history
 from ioprism.site.steps import SiteOptions, add_logs
 from ioprism.site.store import SiteStore, make_site
 

@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ioprism.site.columns import SITE_TABLES
-from ioprism.site.store import make_site, open_site
+from ioprism.site.store import SITE_TABLES, make_site, open_site
 
 SUBJECTS = ("jobs", "applications", "users", "targets", "hosts", "causes", "files", "periods")
 PART = 50_000  # jobs that are added at once

@@ -23,7 +23,7 @@ import psutil
 
 from benchmarks.simulated_storage.site_year import DAY, RANKS_PER_NODE, Centre, centre, write_year
 from ioprism.reports.to_html.site import page as site_page
-from ioprism.site.event import SiteEvent
+from ioprism.site.events import SiteEvent
 from ioprism.site.steps import SiteOptions, add_logs, chosen_tables
 from ioprism.site.store import make_site
 from ioprism.site.summary import Chosen, site_story

@@ -21,7 +21,7 @@ from ioprism.formats.registry import FACTS, Unavailable, readers
 from ioprism.model.counters import COUNTERS, JOBS
 from ioprism.model.schema import TABLES, Table
 from ioprism.settings import Thresholds
-from ioprism.site.columns import SITE_TABLES
+from ioprism.site.store import SITE_TABLES
 from ioprism.units import format_bytes
 
 REFERENCE = Path(__file__).parent / "reference"

@@ -10,18 +10,17 @@ from dataclasses import fields
 
 from docs.api_page import field_table
 from ioprism import errors
-from ioprism.bottleneck_search.settings import Settings as BottleneckSettings
+from ioprism.bottleneck_search.result import Settings as BottleneckSettings
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.steps import DiagnosisOptions
 from ioprism.diagnosis.wording import FOLDER
 from ioprism.engine.cluster import ClusterSettings
-from ioprism.formats.darshan.meaning import MODULES
-from ioprism.formats.darshan.records import FIXED
+from ioprism.formats.darshan.meaning import FIXED, MODULES
 from ioprism.live.metrics import Counts, Latency, exposition
 from ioprism.live.watch import WatchSettings
 from ioprism.periodicity.detect import Options
 from ioprism.periodicity.of_job import PeriodSettings
-from ioprism.periodicity.online.tracker import TrackerSettings as LiveSettings
+from ioprism.periodicity.tracker import TrackerSettings as LiveSettings
 from ioprism.plugins import GROUPS
 from ioprism.report_steps import ReportSettings
 from ioprism.scheduling.steps import ScheduleSettings

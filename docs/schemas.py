@@ -36,12 +36,11 @@ from ioprism.characteristics.details import (
 from ioprism.characteristics.totals import Amount, Amplification
 from ioprism.diagnosis.rank_balance import SlowestRank
 from ioprism.model import verdict
-from ioprism.model.history import History, MetricHistory
-from ioprism.model.verdict import Finding, Severity
+from ioprism.model.verdict import Finding, History, MetricHistory, Severity
 from ioprism.periodicity import results
+from ioprism.periodicity import tracker as online
+from ioprism.periodicity.looks import FrequencyRange
 from ioprism.periodicity.many import JobPeriod
-from ioprism.periodicity.online import tracker as online
-from ioprism.periodicity.online.expectation import FrequencyRange
 from ioprism.periodicity.results import ExpectedPhase
 from ioprism.phase_detection.find import LayerPhases, Phase
 from ioprism.reports.to_json import SCHEMA

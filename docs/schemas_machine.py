@@ -22,11 +22,11 @@ from ioprism.model.counters import DIRECTIONS
 from ioprism.model.schema import Column
 from ioprism.servers.documents import PLAIN
 from ioprism.servers.fleet import AccountChange, Contact, SizeClass
+from ioprism.servers.job_metrics import FLAGS, MEASURES
 from ioprism.servers.load import PARTS
-from ioprism.servers.measures import FLAGS, MEASURES
 from ioprism.servers.validation import BenchmarkPhase, BiasCheck
-from ioprism.site.columns import SITE_JOBS
 from ioprism.site.steps import Added
+from ioprism.site.store import SITE_JOBS
 from ioprism.write_time.estimate import FeaturePart
 
 SHARE = said(maybe(NUMBER), "from 0 to 1")

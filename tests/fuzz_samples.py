@@ -18,7 +18,7 @@ import msgpack
 import numpy as np
 
 from ioprism import Trace, convert, servers
-from ioprism.formats.ceilings import read_ceiling
+from ioprism.formats.beside_trace import read_ceiling
 from ioprism.formats.registry import read_trace
 from ioprism.live.intake import Message
 from ioprism.live.watch import Watch, WatchSettings
@@ -26,8 +26,7 @@ from ioprism.model.counters import EARLIEST, LATEST
 from ioprism.servers import ReadingOptions, Tally
 from ioprism.servers.raw_files import read_jobs
 from ioprism.servers.store import open_store
-from ioprism.site.columns import SITE_TABLES
-from ioprism.site.store import make_site, open_site
+from ioprism.site.store import SITE_TABLES, make_site, open_site
 from ioprism.write_time import Run, WritePattern, run_store
 from tests.formats.recorder.test_parquet_reader import part
 from tests.formats.signals.test_ftio_text import COLUMNS, LISTS

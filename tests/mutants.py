@@ -36,7 +36,7 @@ SUBJECTS = {  # modules, and the tests that have to notice
     "formats/tables": "tests/formats/tables",
     "servers": "tests/servers",
     "formats/signals": "tests/formats/signals",
-    "formats/plausibility.py": "tests/formats/test_plausibility.py",
+    "formats/reading.py": "tests/formats/test_plausibility.py",
     "storage": "tests/storage",
     "diagnosis": "tests/diagnosis",
     "bottleneck_search/rule_language": "tests/bottleneck_search",

@@ -33,7 +33,7 @@ from ioprism.live.sources import QUEUE
 from ioprism.mcp import LONGEST_TEXT, PAGE
 from ioprism.plugins import GROUPS
 from ioprism.site.steps import AT_ONCE
-from ioprism.views.picture.timeline import MOST_MARKS
+from ioprism.views.timeline import MOST_MARKS
 from tests.conftest import ROOT
 
 PROSE = [

@@ -166,6 +166,29 @@ def test_the_page_draws_and_zooms_with_tiles(server: ExploreServer, screen: Page
     assert screen.locator("#tab-panel table").count() > 0
 
 
+def test_hosts_come_before_the_rest_of_the_story() -> None:
+    with exploring(read(LOG), engine=LocalEngine(), prepare=False) as other:
+        exploration = other.exploration
+        exploration.tile({"start": "0", "end": "70", "columns": "500"})
+        before = exploration.story({"known": "0"})[1]
+        exploration.prepare()
+        hosts, story, after = (
+            json.loads(exploration.story({"known": str(n)})[1]) for n in range(3)
+        )
+
+    assert before == b"null"
+    assert hosts["hosts"]["of"] == [0, 0, 0, 0] and "findings" not in hosts
+    assert story["complete"] and story["findings"]
+    assert after is None
+
+
+def test_the_first_picture_waits_for_no_analysis() -> None:
+    code = "import ioprism.explore, sys; print('ioprism.diagnosis' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert run.stdout.strip() == "False"
+
+
 def test_two_at_once_do_not_collide(server: ExploreServer) -> None:
     with exploring(read(LOG), engine=LocalEngine(), prepare=False) as other:
         assert other.server_port != server.server_port

@@ -68,7 +68,7 @@ ENDING = """
 import atexit, sys
 import ioprism.cli
 from ioprism.__main__ import command
-ioprism.command.failure.prepare_streams = lambda: atexit.register(print, "tidied up")
+ioprism.command.output.prepare_streams = lambda: atexit.register(print, "tidied up")
 sys.argv = ["ioprism", *sys.argv[1:]]
 command()
 """

@@ -120,3 +120,10 @@ def test_a_trace_is_written_in_the_form_that_the_name_tells(
     ioprism.convert(straggling, tmp_path / name)
 
     assert (tmp_path / name).stat().st_size > 1000
+
+
+@pytest.mark.parametrize("name", ["characterise", "diagnose", "insights", "phases", "bottlenecks"])
+def test_a_path_will_do_for_a_trace(name: str) -> None:
+    log, ask = TEST_DATA / "darshan/c_rank0_all_io.darshan", getattr(ioprism, name)
+
+    assert ask(str(log)).to_dict() == ask(ioprism.read(log)).to_dict()

@@ -21,9 +21,9 @@ from jsonschema.exceptions import best_match
 from ioprism import Period
 from ioprism.cli import main
 from ioprism.live.publish import prediction_line
-from ioprism.periodicity.online.expectation import FrequencyRange
-from ioprism.periodicity.online.tracker import PeriodChange, Prediction
+from ioprism.periodicity.looks import FrequencyRange
 from ioprism.periodicity.results import ExpectedPhase
+from ioprism.periodicity.tracker import PeriodChange, Prediction
 from ioprism.recording.choice import find_tracers
 from tests.cli.test_write_time import LOCAL
 from tests.cli.test_write_time import table as runs_table

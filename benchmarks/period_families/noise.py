@@ -13,7 +13,7 @@ from benchmarks.period_families.streams import (
     Stream,
     samples,
 )
-from ioprism.model.signal import FloatArray
+from ioprism.model.arrays import FloatArray
 
 
 def _pink(chance: Chance, count: int, power: float) -> FloatArray:

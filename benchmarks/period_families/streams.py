@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.model.signal import FloatArray, StepFunction
-from ioprism.views.time.bandwidth import steps_of_intervals
+from ioprism.model.arrays import FloatArray, StepFunction
+from ioprism.views.bandwidth import steps_of_intervals
 
 Chance = np.random.Generator
 LEVEL = 1e9  # bytes per second

@@ -14,8 +14,7 @@ from benchmarks.simulated_storage.hardware import Machine
 from benchmarks.simulated_storage.play import Player, Recorded
 from benchmarks.simulated_storage.program import Call, Program, Step
 from benchmarks.synthetic import bursts as synthetic
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, FILES, PROCESSES, Layer, Operation
+from ioprism.model.schema import EVENTS, FILES, PROCESSES, Layer, Operation, file_table
 from ioprism.model.trace import Job, MemoryPartition, Mount, Trace
 
 START_TIME = 1_760_000_000.0

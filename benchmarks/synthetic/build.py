@@ -15,8 +15,7 @@ from benchmarks.synthetic.bursts import Calls, burst_calls, file_domains
 from benchmarks.synthetic.schedule import Placement, place, request_sizes, schedule
 from benchmarks.synthetic.truth import Access, Integers, Repetition, Truth, counted
 from benchmarks.synthetic.workload import Burst, MetadataStorm, Workload
-from ioprism.model.files import file_table
-from ioprism.model.schema import EVENTS, FILES, PROCESSES
+from ioprism.model.schema import EVENTS, FILES, PROCESSES, file_table
 from ioprism.model.trace import Job, MemoryPartition, Trace
 
 PARTITION_ROWS = 2_000_000

@@ -15,7 +15,7 @@ import polars as pl
 
 from ioprism.errors import UsageError
 from ioprism.formats.darshan.log import ByteOrder
-from ioprism.formats.darshan.records import (
+from ioprism.formats.darshan.meaning import (
     FIXED,
     LUSTRE_COMPONENT,
     PADDING,
@@ -95,7 +95,7 @@ class Counters:
         if versions is None or self.version not in versions:
             raise UsageError(
                 f"there are no {self.name} records of version {self.version}.\n"
-                f"Hint: see `ioprism.formats.darshan.records.FIXED` for those there are."
+                f"Hint: see `ioprism.formats.darshan.meaning.FIXED` for those there are."
             )
         known = {"id", "rank", "parent"}.union(
             *((*one.counters, *one.times, *one.tail) for one in versions.values())
@@ -105,7 +105,7 @@ class Counters:
             raise UsageError(
                 f"a table of {self.name} records needs the columns id and rank and may not "
                 f"have {', '.join(unknown) or 'others'}.\n"
-                "Hint: see `ioprism.formats.darshan.records`."
+                "Hint: see `ioprism.formats.darshan.meaning`."
             )
         return versions[self.version]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ioprism.model.layers import SIZE_BINS
+from ioprism.model.trace import SIZE_BINS
 
 KEYS = ("file", "rank")
 MEMORY_ALIGNMENT = 8

@@ -15,9 +15,8 @@ from isal import isal_zlib
 from benchmarks.synthetic.darshan_content import FILE_ALIGNMENT, log_content
 from benchmarks.synthetic.darshan_records import Bytes, LogContent
 from ioprism.errors import OutputError, UsageError
-from ioprism.formats.darshan.job import METADATA
-from ioprism.formats.darshan.log import COMPRESSIONS, MAGIC, NEW_HEADER, ByteOrder
-from ioprism.formats.darshan.records import ADDED_IN, MODULES
+from ioprism.formats.darshan.log import COMPRESSIONS, MAGIC, METADATA, NEW_HEADER, ByteOrder
+from ioprism.formats.darshan.meaning import ADDED_IN, MODULE_NAMES
 from ioprism.model.trace import Job, Trace
 from ioprism.storage.atomic import atomic_write
 
@@ -131,7 +130,7 @@ def _slots(version: Version) -> tuple[str, ...]:
         known = ", ".join(f"{major}.{minor:02d}" for major, minor in VERSIONS)
         raise UsageError(f"there is no log version {version}.\nHint: choose one of {known}.")
     room = 64 if version >= NEW_HEADER else 16
-    return tuple(name for name in MODULES if version >= ADDED_IN.get(name, (0, 0)))[:room]
+    return tuple(name for name in MODULE_NAMES if version >= ADDED_IN.get(name, (0, 0)))[:room]
 
 
 def _check_modules(names: Iterable[str], slots: tuple[str, ...], version: Version) -> None:

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { amountTicks, timeTicks } from "../src/shared/ticks.ts";
+import { amountTicks, scaleTicks, timeTicks } from "../src/shared/ticks.ts";
 
 const texts = (low: number, high: number): string[] => timeTicks(low, high, 8).ticks.map((tick) => tick.text);
 
@@ -36,6 +36,12 @@ test("every series that is not empty has a tick", () => {
 
 test("an empty series has no ticks", () => {
   assert.deepEqual(amountTicks(0, "rate", 3), []);
+});
+
+test("ticks of shares that lie close together differ", () => {
+  const names = scaleTicks({ low: 0.92, high: 0.95, kind: "share" }, 12).map(({ text }) => text);
+  assert.ok(names.length > 4);
+  assert.equal(new Set(names).size, names.length);
 });
 
 test("counts have whole ticks", () => {

@@ -36,14 +36,13 @@ if TYPE_CHECKING:
         schedule,
     )
     from ioprism.blocks import RecordedBlock, record
-    from ioprism.bottleneck_search.inspection import Inspection
+    from ioprism.bottleneck_search.find import Inspection
     from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks
     from ioprism.characteristics.totals import Characteristics
     from ioprism.comparison.changes import Comparison
     from ioprism.diagnosis.rules.registry import Insights
-    from ioprism.engine.base import Engine, View
+    from ioprism.engine.base import Engine, LocalEngine, View
     from ioprism.engine.dask import DaskEngine
-    from ioprism.engine.local import LocalEngine
     from ioprism.errors import (
         AnalysisError,
         BrokenSignalError,
@@ -72,9 +71,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from ioprism.inspection import FindingInspection
-    from ioprism.model.files import file_table
-    from ioprism.model.schema import EVENTS, FILES, PROCESSES
-    from ioprism.model.signal import Signal, StepFunction
+    from ioprism.model.arrays import Signal, StepFunction
+    from ioprism.model.schema import EVENTS, FILES, PROCESSES, file_table
     from ioprism.model.trace import Completeness, Job, MemoryPartition, Mount, Partition, Trace
     from ioprism.model.verdict import (
         CallGroup,
@@ -94,7 +92,7 @@ if TYPE_CHECKING:
     from ioprism.periodicity.results import Period, Periodicity
     from ioprism.phase_detection.find import Phase, Phases
     from ioprism.report_steps import ReportSettings
-    from ioprism.reports.figures.catalogue import StaticFigure
+    from ioprism.reports.figures import StaticFigure
     from ioprism.reports.report import Report
     from ioprism.scheduling.result import Schedule
     from ioprism.settings import PhaseSettings, Thresholds
@@ -102,7 +100,7 @@ if TYPE_CHECKING:
 # Where a name is declared; errors are in `errors`, functions named like commands in `api`.
 _HOMES = {
     "blocks": "RecordedBlock record",
-    "bottleneck_search.inspection": "Inspection",
+    "bottleneck_search.find": "Inspection",
     "bottleneck_search.result": "Bottleneck Bottlenecks",
     "characteristics.totals": "Characteristics",
     "comparison.changes": "Comparison",
@@ -110,18 +108,16 @@ _HOMES = {
     "periodicity.results": "Period Periodicity",
     "phase_detection.find": "Phase Phases",
     "scheduling.result": "Schedule",
-    "engine.base": "Engine View",
+    "engine.base": "Engine LocalEngine View",
     "engine.dask": "DaskEngine",
-    "engine.local": "LocalEngine",
-    "model.files": "file_table",
-    "model.schema": "EVENTS FILES PROCESSES",
-    "model.signal": "Signal StepFunction",
+    "model.schema": "EVENTS FILES PROCESSES file_table",
+    "model.arrays": "Signal StepFunction",
     "model.trace": "Completeness Job MemoryPartition Mount Partition Trace",
     "model.verdict": "CallGroup Cause Contrast Finding LedgerLine Possible Recommendation Saving "
     "Severity StallTime Subject Verdict",
     "inspection": "FindingInspection",
     "report_steps": "ReportSettings",
-    "reports.figures.catalogue": "StaticFigure",
+    "reports.figures": "StaticFigure",
     "reports.report": "Report",
     "diagnosis.rules.registry": "Insights",
     "settings": "PhaseSettings Thresholds",

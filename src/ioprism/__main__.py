@@ -33,7 +33,7 @@ def main() -> None:
         _keep_large_arrays()
     os.environ.setdefault(MATRIX_THREADS, "1")
     from ioprism.cli import main as commands
-    from ioprism.command.failure import prepare_streams
+    from ioprism.command.output import prepare_streams
 
     prepare_streams()
     commands()

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, Unpack
 
-from ioprism.bottleneck_search.result import Bottlenecks
+from ioprism.bottleneck_search.result import BottleneckChoices, Bottlenecks
 from ioprism.characteristics.totals import Characteristics
 from ioprism.characteristics.totals import characterise as _characterise
-from ioprism.engine.base import Engine
-from ioprism.engine.local import LocalEngine
+from ioprism.engine.base import Engine, LocalEngine
 from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace, read_traces
 from ioprism.model.trace import Trace
-from ioprism.reports.figures.catalogue import (
-    COLUMN_WIDTH,
-    StaticFigure,
-    draw_figure,
-    require_matplotlib,
-)
+from ioprism.reports.figures import COLUMN_WIDTH, StaticFigure, draw_figure, require_matplotlib
 from ioprism.settings import PhaseSettings, Thresholds
 
 if TYPE_CHECKING:
-    from ioprism.bottleneck_search.inspection import Inspection
+    from ioprism.bottleneck_search.find import Inspection
     from ioprism.comparison.changes import Comparison
     from ioprism.diagnosis.rules.registry import Insights
     from ioprism.diagnosis.steps import JobHistory
@@ -58,6 +52,11 @@ def read(
     return read_trace(*map(Path, paths), format_name=format, grouping=grouping, reading=reading)
 
 
+def as_trace(trace: Trace | str | Path) -> Trace:
+    """Return a trace as it is; read it, if it is a path."""
+    return trace if isinstance(trace, Trace) else read(trace)
+
+
 def sample_log() -> Path:
     """Return the path of the Darshan log that ioprism ships, of a simulated checkpointing job."""
     return Path(__file__).parent / "sample" / "checkpointing-job.darshan"
@@ -68,25 +67,25 @@ def read_jobs(*paths: str | Path, format: str | None = None) -> list[Trace]:  # 
     return read_traces(*map(Path, paths), format_name=format)
 
 
-def anonymise(trace: Trace, key_file: str | Path) -> Trace:
+def anonymise(trace: Trace | str | Path, key_file: str | Path) -> Trace:
     """Return a trace with other names of files, hosts, programs and users.
 
     Args:
-        trace: what `read` returns.
+        trace: what `read` returns, or a path.
         key_file: at least 16 secret bytes; the same key gives the same names.
     """
     from ioprism.model.pseudonyms import Pseudonyms, anonymise_trace, read_key
 
-    return anonymise_trace(trace, Pseudonyms(read_key(Path(key_file))))
+    return anonymise_trace(as_trace(trace), Pseudonyms(read_key(Path(key_file))))
 
 
-def characterise(trace: Trace, *, engine: Engine | None = None) -> Characteristics:
+def characterise(trace: Trace | str | Path, *, engine: Engine | None = None) -> Characteristics:
     """Return how much I/O a job did, by whom, through which interface."""
-    return _characterise(trace, engine or LocalEngine())
+    return _characterise(as_trace(trace), engine or LocalEngine())
 
 
 def convert(
-    trace: Trace,
+    trace: Trace | str | Path,
     target: str | Path,
     *,
     replace: bool = False,
@@ -96,7 +95,7 @@ def convert(
     """Keep a trace in another form; return the paths of what was written.
 
     Args:
-        trace: what `read` returns.
+        trace: what `read` returns, or a path.
         target: a `.csv` or `.parquet` file, a `.json` or `.json.gz` file for Perfetto, or the
             folder of a Parquet store, which is read again in milliseconds.
         replace: whether a target that exists is replaced.
@@ -105,11 +104,11 @@ def convert(
     """
     from ioprism.conversion import convert as write
 
-    return write(trace, Path(target), replace=replace, engine=engine, counters=counters)
+    return write(as_trace(trace), Path(target), replace=replace, engine=engine, counters=counters)
 
 
 def diagnose(
-    trace: Trace,
+    trace: Trace | str | Path,
     *,
     layout: str | Path | None = None,
     site: str | Path | None = None,
@@ -118,19 +117,19 @@ def diagnose(
     """Return the verdict on a job: what stalls it, and what each fix would save.
 
     Args:
-        trace: what `read` returns.
+        trace: what `read` returns, or a path.
         layout: a file with the storage targets of files, where the trace does not say.
         site: a site store, to judge by what other jobs reached and by earlier runs.
         engine: where to compute; by default here.
     """
     from ioprism.diagnosis.steps import DiagnosisOptions
     from ioprism.diagnosis.steps import diagnose as judge
-    from ioprism.formats.layouts import read_layout
+    from ioprism.formats.beside_trace import read_layout
 
     options = DiagnosisOptions(
         layout={} if layout is None else read_layout(Path(layout)), site=_history(site)
     )
-    return judge(trace, options=options, engine=engine)
+    return judge(as_trace(trace), options=options, engine=engine)
 
 
 def _history(site: str | Path | None) -> JobHistory | None:
@@ -142,7 +141,7 @@ def _history(site: str | Path | None) -> JobHistory | None:
 
 
 def bottlenecks(
-    trace: Trace,
+    trace: Trace | str | Path,
     *,
     views: Sequence[str] = (),
     method: Literal["excess", "slope"] = "excess",
@@ -152,12 +151,12 @@ def bottlenecks(
     page: int = 1,
     engine: Engine | None = None,
     compatible: Literal["wisio"] | None = None,
-    **settings: Any,  # noqa: ANN401 - as `Settings` has them
+    **settings: Unpack[BottleneckChoices],
 ) -> Bottlenecks:
     """Return the records whose share of I/O time is out of proportion, and why.
 
     Args:
-        trace: what `read` returns.
+        trace: what `read` returns, or a path.
         views: perspectives, such as application, directory, file, process, time, host.
         method: `excess` lists what costs more seconds than its peers, over all views;
             `slope` the paper's angles, for every combination of views.
@@ -172,7 +171,7 @@ def bottlenecks(
     from ioprism.bottleneck_search.steps import analyse
 
     return analyse(
-        trace,
+        as_trace(trace),
         engine or LocalEngine(),
         rule_files=tuple(map(Path, rules)),
         top=top,
@@ -186,7 +185,7 @@ def bottlenecks(
 
 
 def insights(
-    trace: Trace,
+    trace: Trace | str | Path,
     *,
     thresholds: Thresholds | None = None,
     site: str | Path | None = None,
@@ -195,22 +194,22 @@ def insights(
     """Return what is wrong with a job's I/O, the time it costs, and what to do about it.
 
     Args:
-        trace: what `read` returns.
+        trace: what `read` returns, or a path.
         thresholds: when rules fire.
         site: a site store, as `diagnose` takes it.
         engine: where to compute; by default here.
     """
     from ioprism.diagnosis.evidence import evidence_of_trace
     from ioprism.diagnosis.steps import DiagnosisOptions, judge_job
-    from ioprism.engine.prepared import in_memory
+    from ioprism.engine.base import in_memory
 
-    held, engine = in_memory(trace), engine or LocalEngine()
+    held, engine = in_memory(as_trace(trace)), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())
     return judge_job(evidence, held, engine, options=DiagnosisOptions(site=_history(site)))
 
 
 def phases(
-    trace: Trace,
+    trace: Trace | str | Path,
     *,
     layer: str | None = None,
     settings: PhaseSettings | None = None,
@@ -219,17 +218,20 @@ def phases(
     """Return when a job does I/O, with the fastest and slowest rank of each phase."""
     from ioprism.phase_detection.find import phases as find_phases
 
-    return find_phases(trace, engine or LocalEngine(), settings=settings, layer=layer)
+    return find_phases(as_trace(trace), engine or LocalEngine(), settings=settings, layer=layer)
 
 
 def analyse(
-    trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
+    trace: Trace | str | Path,
+    *,
+    settings: ReportSettings | None = None,
+    engine: Engine | None = None,
 ) -> Report:
     """Run every analysis that the trace has enough detail for."""
     from ioprism.report_steps import document_of
     from ioprism.reports.report import Report
 
-    return Report(document_of(trace, settings=settings, engine=engine))
+    return Report(document_of(as_trace(trace), settings=settings, engine=engine))
 
 
 def figure(result: Report | Periodicity, name: str, *, width: float = COLUMN_WIDTH) -> StaticFigure:
@@ -255,33 +257,53 @@ def figure(result: Report | Periodicity, name: str, *, width: float = COLUMN_WID
 
 
 def report(
-    trace: Trace, *, settings: ReportSettings | None = None, engine: Engine | None = None
+    trace: Trace | str | Path,
+    *,
+    settings: ReportSettings | None = None,
+    engine: Engine | None = None,
 ) -> Report:
     """Run every analysis that the trace has enough detail for; another name of `analyse`."""
     return analyse(trace, settings=settings, engine=engine)
 
 
 def inspect(
-    trace: Trace,
+    trace: Trace | str | Path,
     identifier: str,
     *,
     thresholds: Thresholds | None = None,
+    views: Sequence[str] = (),
+    method: Literal["excess", "slope"] = "excess",
+    metric: str = "operations",
+    rules: Sequence[str | Path] = (),
     engine: Engine | None = None,
-    **settings: Any,  # noqa: ANN401 - as `bottlenecks` takes them
+    **settings: Unpack[BottleneckChoices],
 ) -> Inspection | FindingInspection:
     """Return the records and calls behind one finding or bottleneck.
 
     Args:
-        trace: what `read` returns.
+        trace: what `read` returns, or a path.
         identifier: the code of a finding, or the id of a bottleneck.
         thresholds: of findings, as `insights` takes them.
+        views: of bottlenecks, as `bottlenecks` takes them; so are those below.
+        method: excess or slope.
+        metric: operations, bytes, time, or an expression.
+        rules: files that change the rules or add to them.
         engine: where to compute; by default here.
-        settings: of bottlenecks, as `bottlenecks` takes them.
+        settings: threshold, percentile, floor, bucket, combine, across, layer.
     """
     from ioprism.inspection import inspected_by_name
 
-    where = engine or LocalEngine()
-    return inspected_by_name(trace, identifier, where, thresholds=thresholds, **settings)
+    return inspected_by_name(
+        as_trace(trace),
+        identifier,
+        engine or LocalEngine(),
+        thresholds=thresholds,
+        rules=rules,
+        views=tuple(views),
+        method=method,
+        metric=metric,
+        **settings,
+    )
 
 
 def compare(
@@ -326,7 +348,7 @@ def schedule(
         seeds: how often the jobs are drawn.
         horizon: seconds to simulate; as the workload says if None.
     """
-    from ioprism.formats.workloads import read_workload
+    from ioprism.formats.beside_trace import read_workload
     from ioprism.scheduling.steps import ScheduleSettings, schedule_workload
 
     settings = ScheduleSettings(tuple(policies), tuple(phases), seeds, horizon=horizon)

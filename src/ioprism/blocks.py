@@ -22,9 +22,8 @@ from ioprism.errors import BrokenTraceError, UnknownFormatError, UsageError
 from ioprism.recording.block import trace_block
 from ioprism.recording.steps import PAGE, make_folder, read_run
 from ioprism.reports.to_notebook import display
-from ioprism.reports.to_terminal import compare as compare_form
-from ioprism.reports.to_terminal import record as form
-from ioprism.reports.to_terminal import report as report_form
+from ioprism.reports.to_terminal.compare import show_comparison, show_end
+from ioprism.reports.to_terminal.report import show_report
 from ioprism.storage.recordings import RecordedRun, Recording, write_recording
 
 if TYPE_CHECKING:
@@ -100,10 +99,10 @@ def _show(block: RecordedBlock, recording: Recording) -> None:
     if block.report is None:
         say("No I/O was recorded.")
     elif not display(block.report):
-        form.show_end(recording, recording.runs[0], None, console)
-        report_form.show(block.report.document, console)
+        show_end(recording, recording.runs[0], None, console)
+        show_report(block.report.document, console)
     if block.comparison is not None and not display(block.comparison):
-        compare_form.show(block.comparison, console)
+        show_comparison(block.comparison, console)
     for one in block.missed:
         say(f"warning: {recording.tracer} did not see {one}")
     say_written(block.folder)

@@ -62,7 +62,7 @@ def convert(
     elif name.endswith(TABLES):
         return _write_tables(trace, target, counters, replace=replace, progress=progress)
     elif name.endswith((".json", ".json.gz")):
-        from ioprism.formats.chrome.writer import write_chrome
+        from ioprism.formats.chrome_writer import write_chrome
 
         write_chrome(trace, target, replace=replace, progress=progress)
     else:

@@ -15,24 +15,18 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from ioprism.api import analyse
 from ioprism.engine.base import Engine
 from ioprism.errors import IoprismError, OutputError, UsageError
 from ioprism.local_http import HTML, JSON, LOOPBACK, LocalHandler, LocalServer, RefusedError
-from ioprism.model.layers import HEIGHT, LAYERS, TITLES
-from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import Trace
-from ioprism.reports.to_html import report as html_form
-from ioprism.reports.to_html.report import about, file_names, hosts, stripes, threads
+from ioprism.reports.to_html.picture import about, file_names, job_page, owners, stripes, tracks
 from ioprism.text import printable
 from ioprism.units import format_count, format_seconds
-from ioprism.views.picture.packed import pack
-from ioprism.views.picture.tiles import LEVELS, Tiles, tiles_of
+from ioprism.views.tiles import LEVELS, Tiles, pack, tiles_of
 
 
 def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
-    """Return what the page shows first; findings, phases and tables come later."""
-    shown = tiles.whole()
+    """Return what the page shows first; owners of calls, findings and tables come later."""
     job = trace.job
     facts = [
         ["program", printable(job.executable) if job.executable else "unknown"],
@@ -41,30 +35,24 @@ def preview(trace: Trace, tiles: Tiles) -> dict[str, Any]:
         ["calls", format_count(tiles.count)],
     ]
     return {
-        "source": [printable(path.name) for path in trace.paths],
+        **tracks(trace, ranks=tiles.ranks, start=tiles.start, end=tiles.end),
         "warnings": [printable(text) for text in trace.completeness.warnings],
         "verdict": {
             "line": "Analysing the calls…",
             "first": "The picture is ready; the findings follow.",
         },
         "facts": facts,
-        "ranks": tiles.ranks,
-        "layers": list(LAYERS),
-        "titles": TITLES,
-        "heights": HEIGHT,
-        "operations": list(OPERATIONS),
         "files": file_names(trace, None),
         "stripes": stripes(trace, None),
         "diagnosis": None,
-        "hosts": hosts(trace),
-        "threads": threads(trace),
+        "hosts": {"names": [], "of": []},
+        "threads": {},
         "sizes": {"read": [], "write": []},
         "findings": [],
         "phases": {},
         "rhythm": None,
         "tables": [],
-        "timeline": about(shown),
-        "time": [min(0.0, tiles.start), max(tiles.end, job.runtime or 0.0)],
+        "timeline": about(tiles.whole()),
         "explore": True,
     }
 
@@ -81,8 +69,8 @@ class Exploration:
 
     def __init__(self, trace: Trace, tiles: Tiles, *, engine: Engine) -> None:
         self._trace, self._tiles, self._engine = trace, tiles, engine
-        self._page = html_form.framed(preview(trace, tiles), connect=True).encode("utf-8")
-        self._story: bytes | None = None
+        self._page = job_page(preview(trace, tiles), connect=True).encode("utf-8")
+        self._chapters: list[bytes] = []  # owners of calls, then the whole story
         self._looked = Event()  # the first picture was asked for and answered
         self.answers: Mapping[str, Callable[[Query], Answer]] = {
             "": self.page,
@@ -93,23 +81,30 @@ class Exploration:
     def prepare(self) -> None:
         """Make the finer levels and the story, while the user already looks at the page."""
         self._looked.wait(FIRST_LOOK)  # all cores are for the first picture until then
+        # Loading the analyses takes as long as loading all that the first picture needs.
+        from ioprism.api import analyse
+        from ioprism.reports.to_html.report import data
+
+        self._tell(owners(self._trace))
         for columns in LEVELS:
             self._tiles.level(columns)
         try:
-            document = analyse(self._trace, engine=self._engine).document
-            content = html_form.data(document, explore=True)
+            story = data(analyse(self._trace, engine=self._engine).document, explore=True)
         except IoprismError as error:
-            content = preview(self._trace, self._tiles)
-            content["verdict"] = {"line": "The calls cannot be judged.", "first": str(error)}
-        self._story = json.dumps(content, allow_nan=False).encode("utf-8")
+            story = {"verdict": {"line": "The calls cannot be judged.", "first": str(error)}}
+        self._tell({**story, "complete": True})
+
+    def _tell(self, content: Mapping[str, Any]) -> None:
+        self._chapters.append(json.dumps(content, allow_nan=False).encode("utf-8"))
 
     def page(self, query: Query) -> Answer:  # noqa: ARG002 - as all answers
         """Return the page."""
         return HTML, self._page
 
-    def story(self, query: Query) -> Answer:  # noqa: ARG002 - as all answers
-        """Return findings, phases and tables once they are there."""
-        return JSON, self._story or b"null"
+    def story(self, query: Query) -> Answer:
+        """Return the chapter after those that the page knows, once it is there."""
+        known = _number(query, "known")
+        return JSON, self._chapters[int(known)] if 0 <= known < len(self._chapters) else b"null"
 
     def tile(self, query: Query) -> Answer:
         """Return the marks of a window as bytes: the length of a header, the header, planes."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.bottleneck_search.counted_once import io_rows, main_view
-from ioprism.bottleneck_search.inspection import MOST, Inspection, TakenApart, longest_calls, parts
+from ioprism.bottleneck_search.find import MOST, Inspection, TakenApart, longest_calls, parts
+from ioprism.bottleneck_search.result import Settings
 from ioprism.bottleneck_search.rule_language.load import rules as load_rules
-from ioprism.bottleneck_search.settings import Settings
 from ioprism.bottleneck_search.steps import Source, prepare_views
 from ioprism.diagnosis.affected_calls import Concern
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
@@ -22,7 +22,7 @@ from ioprism.errors import AnalysisError, NotEnoughDetailError
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import Finding
 from ioprism.settings import Thresholds
-from ioprism.views.calls.longest_calls import CallsWhere, LongestCalls
+from ioprism.views.access import CallsWhere, LongestCalls
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

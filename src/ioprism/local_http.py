@@ -152,6 +152,27 @@ class LocalServer(ThreadingHTTPServer):
         """Ignore clients that disconnect or send nonsense."""
 
 
+class BackgroundServer(LocalServer):
+    """Serves in a thread beside the command, until it is closed."""
+
+    def __init__(
+        self, host: str, port: int, handler: type[LocalHandler], *, token: str | None
+    ) -> None:
+        try:
+            super().__init__((host, port), handler, token=token)
+        except (OSError, OverflowError) as error:
+            raise UsageError(
+                f"cannot serve on {host}:{port}: {error}.\n"
+                "Hint: choose another --http port; 0 takes any."
+            ) from error
+        threading.Thread(target=self.serve_forever, args=(0.5,), name="http", daemon=True).start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self.shutdown()
+        self.server_close()
+
+
 class RefusedError(Exception):
     """A request that gets no answer."""
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ioprism import api
 from ioprism.diagnosis.insights import insights_body
-from ioprism.engine.local import LocalEngine
+from ioprism.engine.base import LocalEngine
 from ioprism.errors import IoprismError, MissingPackageError, UsageError
-from ioprism.formats.tables.mapping import described_table, is_mapping
+from ioprism.formats.tables.reader import described_table, is_mapping
 from ioprism.model.trace import Trace
 from ioprism.reports import to_json
 from ioprism.text import printable

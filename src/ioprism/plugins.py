@@ -18,7 +18,7 @@ GROUPS: Mapping[str, str] = {
     "ioprism.readers": "a class with the methods of `ioprism.formats.registry.Reader`",
     "ioprism.counter_readers": "for servers' counters: `ioprism.servers.raw_files.CounterReader`",
     "ioprism.job_readers": "for lists of jobs: `ioprism.servers.raw_files.JobReader`",
-    "ioprism.views": "an `ioprism.views.perspectives.codes.TableView`, under the view's name",
+    "ioprism.views": "an `ioprism.views.call_class.TableView`, under the view's name",
     "ioprism.causes": "a function from an `ioprism.diagnosis.observed.Observed` to "
     "an iterator of `ioprism.diagnosis.replay.Proposal`",
     "ioprism.rules": "a sequence of `ioprism.diagnosis.rules.rule.Rule`",

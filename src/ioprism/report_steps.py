@@ -12,15 +12,13 @@ import polars as pl
 from ioprism.bottleneck_search.result import Bottlenecks
 from ioprism.bottleneck_search.steps import analyse as find_bottlenecks
 from ioprism.bottleneck_search.steps import make_settings
-from ioprism.characteristics.breakdown import by_file, by_host, by_rank, by_target
+from ioprism.characteristics.details import by_file, by_host, by_rank, by_target
 from ioprism.characteristics.totals import Characteristics, characterise
 from ioprism.diagnosis.evidence import evidence_of_trace
 from ioprism.diagnosis.rank_balance import SlowestRank
-from ioprism.diagnosis.ranking import COSTLY, rank_all, rank_findings
+from ioprism.diagnosis.rules.registry import COSTLY, rank_all, rank_findings
 from ioprism.diagnosis.steps import DiagnosisOptions, first_views, judge_job
-from ioprism.engine.base import Engine, View
-from ioprism.engine.local import LocalEngine
-from ioprism.engine.prepared import SharedViews, in_memory
+from ioprism.engine.base import Engine, LocalEngine, SharedViews, View, in_memory
 from ioprism.errors import AnalysisError
 from ioprism.model.result import pick
 from ioprism.model.trace import MemoryPartition, Trace
@@ -29,9 +27,9 @@ from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 from ioprism.periodicity.results import Periodicity
 from ioprism.phase_detection.find import Phases, phases
 from ioprism.settings import Thresholds
-from ioprism.views.calls.totals import Totals
-from ioprism.views.picture.timeline import MOST_MARKS, Span, Timeline, timeline, timeline_view
-from ioprism.views.time.bandwidth_changes import bandwidth_view
+from ioprism.views.intervals import bandwidth_view
+from ioprism.views.timeline import MOST_MARKS, Span, Timeline, timeline, timeline_view
+from ioprism.views.totals import Totals
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,9 +45,9 @@ class Document:
     bottlenecks: Bottlenecks | None
     periodicity: Periodicity | None
     timeline: Timeline
-    by_file: pl.DataFrame  # see characteristics/breakdown.py
+    by_file: pl.DataFrame  # see characteristics/details.py
     by_rank: pl.DataFrame
-    by_target: pl.DataFrame  # see characteristics/breakdown.py
+    by_target: pl.DataFrame  # see characteristics/details.py
     by_host: pl.DataFrame
     system_targets: int | None = None  # that the file system has, where the trace says so
     slowest: SlowestRank | None = None  # the rank that is longest in I/O calls

@@ -143,9 +143,7 @@ class PhaseSettings:
     """How busy intervals are joined to phases."""
 
     deviations: float | None = None  # the mean gap and this many deviations; DXT Explorer's is 1
-    gap: float | None = (
-        None  # seconds; both None: read off the gaps (phase_detection/segmentation.py)
-    )
+    gap: float | None = None  # seconds; both None: read off the gaps
 
     def __post_init__(self) -> None:
         if any(value is not None and not value >= 0 for value in (self.deviations, self.gap)):

@@ -10,7 +10,7 @@ import pytest
 import ioprism
 from ioprism.bottleneck_search.rule_language.explain import apply_rules
 from ioprism.bottleneck_search.rule_language.load import bundled_rules
-from ioprism.views.perspectives.records import FIELDS
+from ioprism.views.records import FIELDS
 from tests.call_tables import calls, trace_of
 
 MIB = 2**20

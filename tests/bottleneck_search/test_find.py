@@ -16,8 +16,8 @@ from ioprism import LocalEngine, Trace
 from ioprism.bottleneck_search.classify import classify_views
 from ioprism.bottleneck_search.counted_once import io_rows, main_view
 from ioprism.bottleneck_search.find import Found, bottlenecks_of
-from ioprism.bottleneck_search.settings import Settings
-from ioprism.views.perspectives.records import summed_records
+from ioprism.bottleneck_search.result import Settings
+from ioprism.views.records import summed_records
 from tests.call_tables import calls, trace_of
 
 ORDER_FIELDS = "^(sequential|random)_.*$"  # known where pieces do not overlap in time

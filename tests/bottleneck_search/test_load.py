@@ -8,7 +8,7 @@ import pytest
 
 from ioprism import RuleError
 from ioprism.bottleneck_search.rule_language.load import bundled_rules, read_rules, rules
-from ioprism.views.perspectives.records import FIELDS
+from ioprism.views.records import FIELDS
 
 GOOD = """
 [access_time]

@@ -11,7 +11,7 @@ import pytest
 
 from ioprism import Engine, LocalEngine, Trace
 from ioprism.bottleneck_search.steps import analyse
-from ioprism.engine import local
+from ioprism.engine import base
 from tests.call_tables import calls, trace_of
 
 PROCESSES = 6
@@ -47,8 +47,8 @@ def test_the_answer_is_the_same_to_the_last_digit(
         pieces = [events[a:b] for a, b in pairwise(edges)]
         assert answer(trace_of(*pieces, processes=6), LocalEngine(), method=method) == whole
 
-    monkeypatch.setattr(local, "FEWEST_ROWS", 50)
-    monkeypatch.setattr(local, "BYTES_PER_ROW", 10**6)
+    monkeypatch.setattr(base, "FEWEST_ROWS", 50)
+    monkeypatch.setattr(base, "BYTES_PER_ROW", 10**6)
     spilling = LocalEngine(memory_limit=5 * 10**8)
     pieces = list(events.iter_slices(100))
     assert answer(trace_of(*pieces, processes=6), spilling, method=method) == whole

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ioprism import UsageError
-from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.severity import rate_records
+from ioprism.bottleneck_search.result import Settings, rate_records
 
 
 def records(

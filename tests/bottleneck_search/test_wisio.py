@@ -12,7 +12,7 @@ import pytest
 from ioprism import LocalEngine, Trace, read
 from ioprism.bottleneck_search.counted_once import main_view
 from ioprism.bottleneck_search.find import Found, bottlenecks_of
-from ioprism.bottleneck_search.settings import Settings
+from ioprism.bottleneck_search.result import Settings
 
 pytestmark = pytest.mark.corpus
 

@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ioprism.cli import main
-from ioprism.cli.bottlenecks import bottlenecks
-from ioprism.cli.inspect import OF_BOTTLENECKS, inspect
-from ioprism.cli.rules import check
+from ioprism.cli.bottlenecks import OF_BOTTLENECKS, bottlenecks, inspect
+from ioprism.cli.diagnose import check
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"

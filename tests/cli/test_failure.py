@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from ioprism import BrokenTraceError, LocalEngine, read
 from ioprism.cli import COMMANDS, CommandGroup, main
-from ioprism.command.failure import explain_error
+from ioprism.command.output import explain_error
 from ioprism.explore import exploring
 from tests.conftest import TEST_DATA
 
@@ -143,8 +143,8 @@ def test_a_narrow_encoding_shows_escapes(encoding: str) -> None:
 def test_native_code_that_ends_the_process_leaves_its_message_and_its_signal() -> None:
     program = (
         "import os, sys; sys.argv = ['ioprism', 'formats'];"
-        "from ioprism.cli import formats;"
-        "formats.formats.callback = lambda *a, **k: (os.write(2, b'no memory'), os.abort());"
+        "from ioprism.cli import tools;"
+        "tools.formats.callback = lambda *a, **k: (os.write(2, b'no memory'), os.abort());"
         "from ioprism.__main__ import main; main()"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioprism.comparison.alignment import align_runs, pair_phases
+from ioprism.comparison.repetitions import align_runs, pair_phases
 from ioprism.phase_detection.find import LayerPhases, Phase, Phases, RankTime
 
 

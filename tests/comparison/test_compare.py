@@ -8,8 +8,8 @@ import pytest
 
 from ioprism import Characteristics, Finding, Job, Severity, Subject
 from ioprism.characteristics.totals import Amount
-from ioprism.comparison.changes import Comparison, Metric, Run, RunCause, compare
-from ioprism.reports.comparing import change, details, metric_row, verdict
+from ioprism.comparison.changes import ComparedRun, Comparison, Metric, RunCause, compare
+from ioprism.reports.to_terminal.compare import change, details, metric_row, verdict
 
 NOTHING = Amount(0, 0, 0.0)
 SLOW = Characteristics(
@@ -25,7 +25,7 @@ def finding(code: str, seconds: float | None = 1.0) -> Finding:
     return Finding(code, Severity.HIGH, Subject("job"), seconds_at_stake=seconds, title=code)
 
 
-def beside(before: Run, after: Run) -> Comparison:
+def beside(before: ComparedRun, after: ComparedRun) -> Comparison:
     return compare([before], [after])
 
 
@@ -33,12 +33,12 @@ def cause(code: str, seconds: float) -> RunCause:
     return RunCause(code, code, {}, seconds, 0.8 * seconds, 1.2 * seconds)
 
 
-def runs(*seconds: float, causes: tuple[RunCause, ...] = ()) -> list[Run]:
-    return [Run(SLOW, runtime=time, stall=time / 2, causes=causes) for time in seconds]
+def runs(*seconds: float, causes: tuple[RunCause, ...] = ()) -> list[ComparedRun]:
+    return [ComparedRun(SLOW, runtime=time, stall=time / 2, causes=causes) for time in seconds]
 
 
 def test_metrics_say_whether_the_change_helped() -> None:
-    found = {m.name: m for m in beside(Run(SLOW), Run(FAST)).metrics}
+    found = {m.name: m for m in beside(ComparedRun(SLOW), ComparedRun(FAST)).metrics}
 
     assert found["io_time"].ratio == pytest.approx(0.25)
     assert found["io_time"].better is True
@@ -51,7 +51,8 @@ def test_metrics_say_whether_the_change_helped() -> None:
 
 def test_findings_are_gone_new_or_kept() -> None:
     found = beside(
-        Run(SLOW, (finding("a", 9.0), finding("b"))), Run(FAST, (finding("a", 2.0), finding("c")))
+        ComparedRun(SLOW, (finding("a", 9.0), finding("b"))),
+        ComparedRun(FAST, (finding("a", 2.0), finding("c"))),
     )
 
     assert [f.code for f in found.gone] == ["b"]
@@ -60,13 +61,13 @@ def test_findings_are_gone_new_or_kept() -> None:
 
 
 def test_bottlenecks_of_single_records_are_not_compared() -> None:
-    found = beside(Run(SLOW, (finding("bottleneck-file"),)), Run(FAST))
+    found = beside(ComparedRun(SLOW, (finding("bottleneck-file"),)), ComparedRun(FAST))
 
     assert found.gone == ()
 
 
 def test_a_run_beside_itself_has_not_changed() -> None:
-    found = beside(*[Run(SLOW, (finding("a"),), runtime=100.0)] * 2)
+    found = beside(*[ComparedRun(SLOW, (finding("a"),), runtime=100.0)] * 2)
 
     assert all(metric.better is None for metric in found.metrics)
     assert verdict(found).startswith("Run time unchanged: 1 min 40 s before, 1 min 40 s after")
@@ -126,7 +127,7 @@ def test_sides_that_did_other_work_are_called_not_comparable() -> None:
     amounts = {**SLOW.by_operation, "write": Amount(10, 2000, 40.0)}
     other = replace(SLOW, job=Job(ranks=8, executable="/opt/e3sm.exe -x"), by_operation=amounts)
     known = replace(SLOW, job=Job(ranks=4, executable="/opt/ior -w"))
-    found = beside(Run(known, format="darshan"), Run(other, format="strace"))
+    found = beside(ComparedRun(known, format="darshan"), ComparedRun(other, format="strace"))
 
     assert found.warnings == (
         "the program differs: ior before, e3sm.exe after",
@@ -134,11 +135,13 @@ def test_sides_that_did_other_work_are_called_not_comparable() -> None:
         "the trace format differs: darshan before, strace after",
         "bytes written differ: 1000 B before, 1.95 KiB after",
     )
-    assert beside(Run(known), Run(known)).warnings == ()
+    assert beside(ComparedRun(known), ComparedRun(known)).warnings == ()
 
 
 def test_every_metric_has_its_unit() -> None:
-    rows = {row[0]: row for row in map(metric_row, beside(Run(SLOW), Run(FAST)).metrics)}
+    rows = {
+        row[0]: row for row in map(metric_row, beside(ComparedRun(SLOW), ComparedRun(FAST)).metrics)
+    }
 
     assert rows["time in I/O calls, all ranks"][1:3] == ("40.0 s", "10.0 s")
     assert rows["write bytes"][1] == "1000 B"
@@ -148,7 +151,7 @@ def test_every_metric_has_its_unit() -> None:
 
 def test_parts_of_the_time_add_up_where_a_library_waits_above_the_system_calls() -> None:
     slow = replace(SLOW, io_time=100.0)
-    found = {m.name: m.before or 0.0 for m in beside(Run(slow), Run(FAST)).metrics}
+    found = {m.name: m.before or 0.0 for m in beside(ComparedRun(slow), ComparedRun(FAST)).metrics}
 
     parts = ("library_time", "read_time", "write_time", "metadata_time")
     assert sum(found[name] for name in parts) == pytest.approx(found["io_time"])

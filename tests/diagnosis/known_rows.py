@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.diagnosis.files import Files
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.observed import LibraryCalls, Observed
 from ioprism.diagnosis.rows import WRITE, CallRows, IoPhases, single_calls
+from ioprism.diagnosis.targets import Files
 
 MIB = 2**20
 Numbers = Sequence[float] | npt.NDArray[np.float64]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.diagnosis.files import common_directory
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.rows import departures, io_phases, own_time
-from ioprism.diagnosis.targets import TargetPieces, service_times
+from ioprism.diagnosis.targets import TargetPieces, common_directory, service_times
 from tests.diagnosis.known_rows import writes
 
 

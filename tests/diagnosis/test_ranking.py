@@ -19,7 +19,7 @@ from ioprism import (
     Thresholds,
     Verdict,
 )
-from ioprism.diagnosis.ranking import rank_findings
+from ioprism.diagnosis.rules.registry import rank_findings
 
 DATA = Path(__file__).parents[1] / "data" / "darshan"
 

@@ -8,7 +8,7 @@ import pytest
 from ioprism import CallGroup, Contrast
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.replay import Change, Proposal, Scenario
-from ioprism.diagnosis.significance import outlier_test, rank_test, repeat_test
+from ioprism.diagnosis.rows import outlier_test, rank_test, repeat_test
 from ioprism.diagnosis.verdict import attribute
 from tests.diagnosis.known_rows import observed, writes
 

@@ -29,9 +29,9 @@ from ioprism.engine.cluster import ClusterSettings, Session, close
 from ioprism.formats.dftracer import lines, reader
 from ioprism.formats.reading import Reading
 from ioprism.formats.registry import read_trace
-from ioprism.views.calls.access import AccessPattern
-from ioprism.views.calls.totals import RequestSizes, Totals
-from ioprism.views.perspectives.main_view import MainView
+from ioprism.views.access import AccessPattern
+from ioprism.views.main_view import MainView
+from ioprism.views.totals import RequestSizes, Totals
 from tests.call_tables import calls, trace_of
 from tests.engine.deadly import DeadlyPartition, GreedyPartition
 from tests.formats.dftracer.test_reader import many_calls

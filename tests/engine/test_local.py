@@ -21,10 +21,10 @@ from ioprism import (
     View,
     read,
 )
-from ioprism.engine import local
-from ioprism.views.calls.totals import ExactSizes, RequestSizes, Totals
-from ioprism.views.perspectives import main_view
-from ioprism.views.perspectives.main_view import MainView
+from ioprism.engine import base
+from ioprism.views import main_view
+from ioprism.views.main_view import MainView
+from ioprism.views.totals import ExactSizes, RequestSizes, Totals
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"
@@ -76,7 +76,7 @@ def test_joining_early_to_save_memory_changes_nothing(
     events: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = LocalEngine().run(trace_of(events), *VIEWS)
-    monkeypatch.setattr(local, "ROWS_HELD", 3)
+    monkeypatch.setattr(base, "ROWS_HELD", 3)
     early = LocalEngine().run(trace_of(*events.iter_slices(100)), *VIEWS)
 
     for one, other in zip(whole, early, strict=True):
@@ -87,8 +87,8 @@ def test_summaries_on_disk_change_nothing(
     events: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (whole,) = LocalEngine().run(trace_of(events), MainView(bucket=0.01))
-    monkeypatch.setattr(local, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(local, "BYTES_PER_ROW", 10**6)
+    monkeypatch.setattr(base, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(base, "BYTES_PER_ROW", 10**6)
     (spilled,) = LocalEngine(memory_limit=500_000_000).run(
         trace_of(*events.iter_slices(100)), MainView(bucket=0.01)
     )
@@ -99,8 +99,8 @@ def test_summaries_on_disk_change_nothing(
 def test_a_result_that_does_not_fit_is_refused_with_what_it_needs(
     events: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "FEWEST_ROWS", 20)
-    monkeypatch.setattr(local, "BYTES_PER_ROW", 10**6)
+    monkeypatch.setattr(base, "FEWEST_ROWS", 20)
+    monkeypatch.setattr(base, "BYTES_PER_ROW", 10**6)
     monkeypatch.setattr(main_view, "BYTES_PER_ROW", 10**9)
 
     with pytest.raises(

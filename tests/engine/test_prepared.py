@@ -7,10 +7,10 @@ from polars.testing import assert_frame_equal
 
 import ioprism
 from ioprism import LocalEngine, MemoryPartition, View
-from ioprism.engine.prepared import SharedViews, in_memory
-from ioprism.views.calls.totals import Totals
-from ioprism.views.picture.timeline import Span
-from ioprism.views.time.intervals import BusyIntervals
+from ioprism.engine.base import SharedViews, in_memory
+from ioprism.views.intervals import BusyIntervals
+from ioprism.views.timeline import Span
+from ioprism.views.totals import Totals
 from tests.conftest import TEST_DATA
 from tests.counted_passes import Counted
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.engine.processes import FEW, map_in_processes
+from ioprism.engine.cluster import FEW, map_in_processes
 
 MANY = 4 * FEW
 
@@ -51,7 +51,7 @@ def process_number(_: int) -> int:
 
 ENDLESS = """
 from tests.engine.test_processes import lost, process_number
-from ioprism.engine.processes import map_in_processes
+from ioprism.engine.cluster import map_in_processes
 if __name__ == "__main__":
     for number in map_in_processes(process_number, range(10_000), crashed=lost, processes=2):
         print(number, flush=True)

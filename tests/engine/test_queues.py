@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from benchmarks.synthetic import checkpointing_job, synthesise
 from ioprism import AnalysisError, DaskEngine, LocalEngine, Trace
 from ioprism.engine.cluster import Cluster, ClusterSettings, job_script
-from ioprism.views.perspectives.main_view import MainView
+from ioprism.views.main_view import MainView
 from tests.call_tables import trace_of
 
 pytest.importorskip("dask_jobqueue")

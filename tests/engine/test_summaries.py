@@ -12,8 +12,8 @@ import pytest
 from ioprism import LocalEngine, NotEnoughMemoryError, Trace
 from ioprism.engine import summaries
 from ioprism.model.trace import Warn
-from ioprism.views.calls.totals import Totals
-from ioprism.views.perspectives.main_view import MainView
+from ioprism.views.main_view import MainView
+from ioprism.views.totals import Totals
 from tests.call_tables import calls, trace_of
 
 PARTITIONS, CALLS = 24, 400

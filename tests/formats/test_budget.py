@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from ioprism import OverBudgetError, Trace, UsageError, read
 from ioprism.cli import main
-from ioprism.formats.budget import BASE, PER_BYTE, VARIABLE, allowance
+from ioprism.formats.reading import BASE, PER_BYTE, VARIABLE, allowance
 from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.model.samples import parse_node_list
 from ioprism.servers.formats.records import HostlistError, expand_hosts, read_server_map

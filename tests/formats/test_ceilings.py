@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from ioprism import BrokenTraceError
 from ioprism.cli import main
-from ioprism.formats.ceilings import read_ceiling
+from ioprism.formats.beside_trace import read_ceiling
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests/data"

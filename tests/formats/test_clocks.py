@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from ioprism import Trace, UsageError, api, read
-from ioprism.engine.prepared import in_memory
+from ioprism.engine.base import in_memory
 from ioprism.formats.reading import read_clock_offsets
 from ioprism.formats.recorder import reader as recorder_reader
 from ioprism.formats.recorder import streams

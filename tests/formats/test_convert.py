@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -57,10 +58,10 @@ def test_events_are_the_same_as_csv_and_parquet(trace: Trace, tmp_path: Path) ->
     rows = pl.read_parquet(tmp_path / "x.parquet")
     assert rows.height == trace.events().height
     assert rows["bytes"].sum() == trace.events()["bytes"].sum()
-    assert (
-        characterise(read(tmp_path / "x.parquet")).total
-        == characterise(read(tmp_path / "x.csv")).total
-    )
+    one, other = (characterise(read(tmp_path / f"x.{end}")).total for end in ("csv", "parquet"))
+    # Text is added up block by block: the last digit of the sum may differ.
+    assert replace(one, time=other.time) == other
+    assert one.time == pytest.approx(other.time, rel=1e-12)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])

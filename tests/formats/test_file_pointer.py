@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioprism.formats.file_pointer import UNKNOWN, FilePointers
+from ioprism.formats.calls import UNKNOWN, FilePointers
 
 calls = st.tuples(
     st.integers(0, 3),

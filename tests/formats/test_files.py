@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from ioprism import BrokenTraceError, read
 from ioprism.cli import main
-from ioprism.formats.files import files_below
+from ioprism.formats.reading import files_below
 from tests.conftest import TEST_DATA
 
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"

@@ -12,11 +12,10 @@ import polars as pl
 import pytest
 
 from ioprism import TraceError
-from ioprism.formats.ceilings import read_ceiling
+from ioprism.formats.beside_trace import read_ceiling, read_layout
 from ioprism.formats.dftracer.lines import COMPRESSED, HEADER, ranges
-from ioprism.formats.layouts import read_layout
 from ioprism.formats.registry import read_trace
-from ioprism.formats.signals.text_signals import read_described_text
+from ioprism.formats.signals.monitors import read_described_text
 from ioprism.formats.strace.replay import CallLines
 from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.servers.formats.lustre import LustreReader, PrometheusReader

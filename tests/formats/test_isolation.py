@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from ioprism.formats import isolation
-from ioprism.formats.budget import VARIABLE
 from ioprism.formats.isolation import IsolationError, attempt, columns_of
+from ioprism.formats.reading import VARIABLE
 
 
 def test_what_it_prints_comes_back() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ioprism import BrokenTraceError, NoSuchTraceError
-from ioprism.formats.layouts import read_layout
+from ioprism.formats.beside_trace import read_layout
 from ioprism.model.usage import Striping
 
 TEXT = """/scratch/out

@@ -14,7 +14,7 @@ import pytest
 
 from ioprism import BrokenTraceError, read
 from ioprism.formats import otf2
-from ioprism.formats.budget import VARIABLE
+from ioprism.formats.reading import VARIABLE
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests/data/otf2"

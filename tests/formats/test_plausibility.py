@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from ioprism import EVENTS, PROCESSES, Job, MemoryPartition, Trace, file_table
 from ioprism.cli import main
-from ioprism.formats.plausibility import LATEST, check_plausibility
-from ioprism.model.layers import LARGEST_PLAUSIBLE
+from ioprism.formats.reading import LATEST, check_plausibility
+from ioprism.model.trace import LARGEST_PLAUSIBLE
 
 HEAD = "start,end,operation,file,bytes,offset,rank\n"
 

@@ -25,7 +25,7 @@ from ioprism.live.intake import Intake, Jobs, Message
 from ioprism.live.metrics import Counts
 from ioprism.live.watch import TRY_AGAIN, Watch, WatchSettings
 from ioprism.local_http import read_token
-from ioprism.periodicity.online.tracker import TrackerSettings
+from ioprism.periodicity.tracker import TrackerSettings
 from tests.live.running import FREE, Running, burst, counting, in_background, running, sender
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ioprism.live.intake import Intake, Jobs, Message
 from ioprism.live.metrics import Counts, Latency
-from ioprism.periodicity.online.tracker import TrackerSettings
+from ioprism.periodicity.tracker import TrackerSettings
 from tests.formats.signals.test_flat_map import backwards
 from tests.live.running import burst
 

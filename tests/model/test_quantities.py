@@ -10,7 +10,7 @@ import pytest
 
 import ioprism
 from ioprism import Thresholds
-from ioprism.model.quantities import QUANTITIES, Kind, in_words, label, quantity
+from ioprism.model.result import QUANTITIES, Kind, in_words, label, quantity
 from tests.conftest import ROOT, TEST_DATA
 
 UNITS = ROOT / "frontend" / "src" / "shared" / "units.ts"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ioprism import Signal
-from ioprism.model.signal import FloatArray
+from ioprism.model.arrays import FloatArray
 
 FREQUENCY = 10.0
 LEVEL = 1e9

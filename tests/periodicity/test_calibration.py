@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ioprism import Signal
-from ioprism.model.signal import FloatArray
+from ioprism.model.arrays import FloatArray
 from ioprism.periodicity.chance import log_regular, probability
 from ioprism.periodicity.detect import find_by_phases_or_spectrum
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.periodicity.online.expectation import frequency_ranges
-from ioprism.periodicity.online.looks import change_point, relative_difference
+from ioprism.periodicity.looks import change_point, frequency_ranges, relative_difference
 
 
 def starts_at(*distances: float) -> np.ndarray:

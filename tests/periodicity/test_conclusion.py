@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.period_families import NOT_PERIODIC, PERIODIC, Stream, draw
 from benchmarks.periodicity_families import answer, batches
-from ioprism.periodicity.online.stream_buffers import READ, WRITE
-from ioprism.periodicity.online.tracker import Tracker, TrackerSettings
 from ioprism.periodicity.results import Period
+from ioprism.periodicity.stream_buffers import READ, WRITE
+from ioprism.periodicity.tracker import Tracker, TrackerSettings
 
 FAMILIES = {**PERIODIC, **NOT_PERIODIC}
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ioprism import LocalEngine, Period, Signal, read
+from ioprism.periodicity.counting import count_common_starts
 from ioprism.periodicity.detect import Options, detect
 from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
-from ioprism.periodicity.onsets.phase_checks import count_common_starts
 
 BIN = 0.4  # seconds
 EPOCHS = (48, 67, 86, 105, 124)  # bins in which reading begins

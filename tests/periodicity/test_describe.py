@@ -10,18 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioprism import Signal, UsageError, period
-from ioprism.model.signal import FloatArray
+from ioprism.model.arrays import FloatArray
 from ioprism.periodicity.describe import (
     components,
     describe_burst,
+    fit_waves,
+    mean_square_error,
     phase_volumes,
     predict_next_phase,
     synthesise,
 )
 from ioprism.periodicity.detect import Options, detect
 from ioprism.periodicity.of_signal import signal_periodicity
+from ioprism.periodicity.results import Period
 from ioprism.periodicity.sampling import sample, step_function
-from ioprism.periodicity.spectral.fit import fit_waves, mean_square_error
 
 
 def ten_waves(seed: int = 1) -> Signal:
@@ -115,6 +117,23 @@ def test_the_next_phase_is_one_period_after_the_last(burst_signal: Callable[...,
     assert found.next_phase.end == pytest.approx(210.0, abs=0.3)
     assert found.fit is not None
     assert len(found.components) == 4
+
+
+@pytest.mark.parametrize(("tail", "due"), [(19.0, 100.0), (20.0, 100.0), (20.3, 100.3)])
+def test_a_phase_that_is_due_as_the_signal_ends_is_the_next_one(tail: float, due: float) -> None:
+    starts = 20.0 * np.arange(5)
+    values = np.zeros(round(10 * (80.0 + tail)))
+    for start in starts.tolist():
+        values[round(10 * start) : round(10 * start) + 50] = 1e9
+    signal = Signal(0.0, 0.1, values)
+    phases = tuple((start, start + 5.0) for start in starts.tolist())
+    period = Period(
+        20.0, 0.05, 1.0, 1e-9, ((0.0, 85.0),), 1.0, 0.0, 0.5, "phases", 4, phases=phases
+    )
+    phase = predict_next_phase(signal, period)
+
+    assert phase is not None
+    assert phase.start == pytest.approx(due, abs=0.01)
 
 
 def test_a_periodicity_that_stopped_has_no_next_phase(burst_signal: Callable[..., Signal]) -> None:

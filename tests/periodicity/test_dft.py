@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ioprism import Signal, UsageError
-from ioprism.model.signal import FloatArray
-from ioprism.periodicity.spectral.dft import OUTLIERS, candidates, dominant, find_period, stand_out
+from ioprism.model.arrays import FloatArray
+from ioprism.periodicity.dft import OUTLIERS, candidates, dominant, find_period, stand_out
 
 BINS = 400
 FREQUENCIES = np.arange(1, BINS + 1) / 100.0

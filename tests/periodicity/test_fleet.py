@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ioprism import Period
-from ioprism.periodicity.online.expectation import PhaseAhead, overlaps, phases_ahead
+from ioprism.periodicity.looks import PhaseAhead, overlaps, phases_ahead
 from ioprism.periodicity.results import ExpectedPhase
 
 

@@ -11,15 +11,15 @@ import numpy.typing as npt
 import pytest
 
 from ioprism import period
-from ioprism.engine.local import LocalEngine
+from ioprism.engine.base import LocalEngine
 from ioprism.formats.registry import read_trace
-from ioprism.model.signal import Signal
+from ioprism.model.arrays import Signal
 from ioprism.periodicity.detect import Options, detect
 from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample
 from ioprism.report_steps import document_of
-from ioprism.views.time.bandwidth import steps_of_intervals
+from ioprism.views.bandwidth import steps_of_intervals
 from tests.call_tables import calls, trace_of
 from tests.counted_passes import Counted
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ioprism import Signal
-from ioprism.periodicity.spectral.spectrum import sliding_correlation, valid_ranges
-from ioprism.periodicity.spectral.wavelet import analyse_hybrid
+from ioprism.periodicity.spectrum import sliding_correlation, valid_ranges
+from ioprism.periodicity.time_frequency import analyse_hybrid
 
 
 def test_sliding_correlation_is_pearsons_in_every_window(

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from ioprism.model.signal import FloatArray
-from ioprism.periodicity.online.looks import look_at, share_of_look
-from ioprism.periodicity.online.tracker import Prediction, Tracker
+from ioprism.model.arrays import FloatArray
+from ioprism.periodicity.looks import look_at, share_of_look
+from ioprism.periodicity.tracker import Prediction, Tracker
 
 RANKS = 4
 
@@ -204,3 +204,16 @@ def test_a_job_with_a_periodicity_needs_no_more_memory_the_longer_it_runs() -> N
     assert levels[1] <= levels[0] + 1
     assert tracker.latest is not None and tracker.latest.period is not None
     assert tracker.latest.period.seconds == pytest.approx(10.0, rel=0.02)
+
+
+def test_a_short_period_is_analysed_a_few_times_per_second_only() -> None:
+    tracker, analyses = Tracker(), 0
+    for start in np.arange(0.0, 10.0, 0.02).tolist():
+        tracker.add(np.array([start]), np.array([start + 0.004]), np.array([1e6]))
+        analyses += tracker.due
+        tracker.predict()
+
+    assert tracker.latest is not None
+    assert tracker.latest.period is not None
+    assert tracker.latest.period.seconds == pytest.approx(0.02, rel=0.01)
+    assert analyses <= 45  # 400 by the period alone

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ioprism import Signal
 from ioprism.model.arrays import median
-from ioprism.periodicity.onsets.phase_starts import find_period
-from ioprism.periodicity.onsets.segments import find_pauses, find_phases
+from ioprism.periodicity.phase_starts import find_period
+from ioprism.periodicity.segments import find_pauses, find_phases
 
 
 @pytest.mark.parametrize("jitter", [0.1, 0.3])

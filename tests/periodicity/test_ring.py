@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.periodicity.online.stream_buffers import BINS, MAX_SIGNAL_SAMPLES, Ring
+from ioprism.periodicity.stream_buffers import BINS, MAX_SIGNAL_SAMPLES, Ring
 
 
 def volume(ring: Ring, **options: float) -> float:

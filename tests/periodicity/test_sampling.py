@@ -15,6 +15,7 @@ from ioprism import (
     UsageError,
     period,
 )
+from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample, step_function
 
 lengths = st.lists(st.floats(0.01, 10.0), min_size=10, max_size=60)
@@ -115,3 +116,18 @@ def test_unknown_methods_and_levels_are_refused() -> None:
         period(np.arange(100.0), np.ones(100), method="guess")
     with pytest.raises(UsageError, match="between 0 and 1"):
         period(np.arange(100.0), np.ones(100), max_false_alarm=0.0)
+
+
+@pytest.mark.parametrize("true", [2.1, 2.4, 2.5, 2.6, 2.9])
+def test_a_period_of_hardly_more_than_two_samples_is_right_or_said_to_be_too_coarse(
+    true: float,
+) -> None:
+    moments = (np.arange(200_000) + 0.5) / 1000
+    values = 1e9 * (moments % true < 0.2 * true).reshape(200, -1).mean(axis=1)
+    coarse = signal_periodicity(sample(step_function(np.arange(200), values)))
+
+    assert coarse.period is not None
+    assert coarse.period.seconds == pytest.approx(true, rel=0.01)
+    assert coarse.period.certainty == "maybe"  # a faster period may look the same
+    assert len(coarse.periods) == 1
+    assert "sampled too coarsely" in coarse.summary()

@@ -7,11 +7,11 @@ import pytest
 
 from benchmarks.period_families import NOT_PERIODIC, draw
 from ioprism import period
-from ioprism.model.signal import FloatArray, Signal
+from ioprism.model.arrays import FloatArray, Signal
 from ioprism.periodicity.detect import detect
 from ioprism.periodicity.of_signal import signal_periodicity
 from ioprism.periodicity.sampling import sample
-from ioprism.views.time.bandwidth import steps_of_intervals
+from ioprism.views.bandwidth import steps_of_intervals
 
 
 def bursts(starts: FloatArray) -> Signal:

@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from ioprism import MissingPackageError, Signal, UsageError
-from ioprism.periodicity.spectral import autocorrelation, harmonic
-from ioprism.periodicity.spectral.spectrum import cosine_at, power_spectrum, refine
-from ioprism.periodicity.spectral.stft import period_over_time
-from ioprism.periodicity.spectral.wavelet import approximate, choose_level, scalogram
+from ioprism.periodicity import harmonic
+from ioprism.periodicity.spectrum import cosine_at, power_spectrum, refine
+from ioprism.periodicity.time_frequency import (
+    approximate,
+    choose_level,
+    period_over_time,
+    scalogram,
+)
 
 
 def wave(
@@ -60,7 +64,7 @@ def test_few_bursts_are_never_certain(burst_signal: Callable[..., Signal]) -> No
 
 
 def test_autocorrelation_is_one_without_lag_and_high_after_a_period() -> None:
-    correlation = autocorrelation.autocorrelation(wave(period=8.0, samples=2000))
+    correlation = harmonic.autocorrelation(wave(period=8.0, samples=2000))
 
     assert correlation[0] == pytest.approx(1.0)
     assert correlation[80] == pytest.approx(1.0, abs=0.02)
@@ -131,7 +135,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(
 
 
 def test_fitted_waves_stay_apart_and_within_the_signal() -> None:
-    from ioprism.periodicity.spectral.fit import MIN_SEPARATION, fit_waves
+    from ioprism.periodicity.describe import MIN_SEPARATION, fit_waves
 
     for seed in range(6):
         chance = np.random.default_rng(seed)

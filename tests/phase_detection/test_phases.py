@@ -18,8 +18,8 @@ from ioprism import (
     read,
 )
 from ioprism.model.trace import LazyTables
+from ioprism.phase_detection import phase_borders
 from ioprism.phase_detection.find import phases
-from ioprism.phase_detection.segmentation import phase_borders
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ioprism import PhaseSettings, StepFunction
-from ioprism.phase_detection.segmentation import burst_borders, phase_borders
+from ioprism.phase_detection import burst_borders, phase_borders
 
 STEPS = 123
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import ioprism
-from ioprism.characteristics.breakdown import by_file
-from ioprism.engine.local import LocalEngine
+from ioprism.characteristics.details import by_file
+from ioprism.engine.base import LocalEngine
 from ioprism.errors import OutputError, UsageError
 from ioprism.recording.tracer import find_strace, ptrace_works
 

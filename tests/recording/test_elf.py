@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.recording.process import Linkage, read_linkage
+from ioprism.recording.command import Linkage, read_linkage
 
 LOADED, DYNAMIC, INTERPRETER = 1, 2, 3
 

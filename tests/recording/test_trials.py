@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ioprism.recording.choice import Choice, find_tracers
-from ioprism.recording.command import Command, parse_command
+from ioprism.recording.command import CommandLine, parse_command
 from ioprism.recording.steps import Plan
 from ioprism.recording.tracer import Start, Tracer
 from ioprism.recording.trials import Hint, fitting_hints, try_hints
@@ -59,13 +59,13 @@ class StandIn:
     version: str = "strace 6.1"
     where: str = ""
 
-    def obstacle(self, command: Command) -> str | None:  # noqa: ARG002 - as Tracer has it
+    def obstacle(self, command: CommandLine) -> str | None:  # noqa: ARG002 - as Tracer has it
         return None
 
-    def blind_spots(self, command: Command) -> tuple[str, ...]:  # noqa: ARG002
+    def blind_spots(self, command: CommandLine) -> tuple[str, ...]:  # noqa: ARG002
         return ()
 
-    def start(self, command: Command, folder: Path) -> Start:
+    def start(self, command: CommandLine, folder: Path) -> Start:
         (folder / "many").write_text(f"{MANY}\n")
         (folder / "few").write_text(f"{FEW}\n")
         script = (

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ioprism import characterise, read
 from ioprism.reports import to_json
-from ioprism.reports.to_terminal.characterise import show
+from ioprism.reports.to_terminal.report import show_characteristics
 from tests.conftest import TEST_DATA
 
 DATA = TEST_DATA / "darshan"
@@ -28,7 +28,7 @@ def test_the_json(name: str, golden: Callable[[str, str], None]) -> None:
 @pytest.mark.parametrize("width", [80])
 def test_the_text(name: str, width: int, golden: Callable[[str, str], None]) -> None:
     screen = io.StringIO()
-    show(
+    show_characteristics(
         characterise(read(DATA / f"{name}.darshan")),
         Console(file=screen, width=width, markup=False, highlight=False, emoji=False),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ioprism import Finding, LocalEngine, Severity
 from ioprism.model.verdict import Subject
 from ioprism.reports.highlight import concern
-from ioprism.views.picture.timeline import timeline
+from ioprism.views.timeline import timeline
 from tests.call_tables import calls, trace_of
 
 MIB = 2**20

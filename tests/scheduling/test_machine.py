@@ -96,13 +96,31 @@ def test_set_10_with_live_periods_gains_nearly_what_it_gains_with_true_ones() ->
     assert fair - live >= 0.95 * (fair - given_mean)
 
 
-def test_a_predictor_that_finds_nothing_leaves_what_the_first_phase_showed() -> None:
+def test_a_predictor_that_finds_nothing_leaves_the_distance_of_phases() -> None:
     jobs = (job("a", 8.0, 200.0),)
     known = PredictedPeriods(jobs, lambda _: None)
 
-    assert known.period(0, now=8.0) == 8.0
+    assert known.period(0, now=8.0) is None
     known.observe(0, start=8.0, end=10.0, moved=200.0)
-    assert known.period(0, now=18.0) == 8.0
+    assert known.period(0, now=18.0) == 10.0  # before the second phase is served
+    known.observe(0, start=18.0, end=20.0, moved=200.0)
+    assert known.period(0, now=30.0) == 11.0
+
+
+def test_a_first_phase_moves_to_slower_sets_the_longer_it_is_served() -> None:
+    def magnitude(left: float) -> int:
+        return Waiting(0, 0.0, left, 100.0 * RATE, RATE, None, age=12.0).magnitude
+
+    assert [magnitude(seconds * RATE) for seconds in (100.0, 98.0, 96.0, 60.0)] == [1, 1, 2, 3]
+    assert Waiting(0, 0.0, 1.0, 100.0 * RATE, RATE, 12.0, age=12.0).magnitude == 1
+
+
+def test_a_phase_that_runs_at_the_horizon_is_followed_to_its_end() -> None:
+    cut = run(first_come_first_served, job("a", 8.0, 400.0), job("b", 9.0, 400.0), horizon=10.0)
+
+    assert [one.phases for one in cut.jobs] == [1, 1]
+    assert [one.io_slowdown for one in cut.jobs] == pytest.approx([1.0, 7.0 / 4.0])
+    assert [one.compute for one in cut.jobs] == pytest.approx([8.0, 9.0])
 
 
 def test_a_trace_is_repeated_with_its_gaps_and_bytes() -> None:

@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 from ioprism import BrokenTraceError
-from ioprism.formats import foreign_database
-from ioprism.formats.foreign_database import opened_tables
+from ioprism.formats import isolation
+from ioprism.formats.isolation import opened_tables
 from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.servers.formats.monitoring import LmtReader, TokioReader
 
@@ -102,7 +102,7 @@ def test_a_scan_ends_after_the_steps_that_its_size_allows(
         tmp_path / "lmt.db", OST_DATA, f"INSERT INTO OST_DATA {many} SELECT 7, 1, i, i FROM n;"
     )
     for name in ("LEAST_STEPS", "STEPS_PER_BYTE"):
-        monkeypatch.setattr(foreign_database, name, 0)
+        monkeypatch.setattr(isolation, name, 0)
 
     with pytest.raises(BrokenTraceError, match="interrupted"):
         samples(path)

@@ -317,3 +317,10 @@ def test_loadleveler_dates_follow_the_locale_of_the_listing(
 
     assert jobs["start_us"].to_list() == [1185269400 * SECOND]
     assert jobs["end_us"].to_list() == [1185274800 * SECOND]
+
+
+def test_the_servers_of_a_job_table_are_not_its_nodes(tmp_path: Path) -> None:
+    rows = "a,0,9,ion0 ion1,\nb,0,9,ion0,64\n"
+    jobs, _ = read(tmp_path / "jobs", f"job_id,start,end,servers,nodes\n{rows}")
+
+    assert dict(jobs.select("job", "nodes").iter_rows()) == {"a": None, "b": 64}

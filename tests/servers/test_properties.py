@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ioprism.model.counters import DIRECTIONS, SECOND, TABLE, VALUES
 from ioprism.servers import COUNTERS, JOBS
-from ioprism.servers.measures import MEASURES, metric_column
+from ioprism.servers.job_metrics import MEASURES, metric_column
 from tests.servers.sources import assert_alike, measured
 
 THRESHOLDS = (0, 131_072, 1_048_576)

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser
 
 from ioprism import servers
 from ioprism.cli import main
-from ioprism.servers.polling import CommandSource, FileSource, FollowedFile
+from ioprism.servers.raw_files import CommandSource, FileSource, FollowedFile
 from ioprism.servers.watch import LoadRound, LoadWatch, WatchPlan
 
 MIB = 2**20

@@ -6,10 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.site.columns import SITE_TABLES
-from ioprism.site.company import noisy_neighbours
-from ioprism.site.event import SiteEvent
-from ioprism.site.events import DAY, site_events
+from ioprism.site.events import DAY, SiteEvent, noisy_neighbours, site_events
+from ioprism.site.store import SITE_TABLES
 from ioprism.site.summary import Chosen, SiteTables, site_story, site_table, with_hours
 
 DAYS = 60.0

@@ -13,8 +13,7 @@ from click.testing import CliRunner
 
 from ioprism import Verdict, diagnose, insights, read, site
 from ioprism.cli import main
-from ioprism.site.columns import SITE_TABLES
-from ioprism.site.store import SiteStore, make_site, open_site
+from ioprism.site.store import SITE_TABLES, SiteStore, make_site, open_site
 from tests.conftest import TEST_DATA
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ import pytest
 
 from ioprism import BrokenTraceError, OutputError
 from ioprism.site import store as site_store
-from ioprism.site.columns import SITE_TABLES
-from ioprism.site.store import LOCK, MANIFEST, SiteStore, make_site, open_site
+from ioprism.site.store import LOCK, MANIFEST, SITE_TABLES, SiteStore, make_site, open_site
 
 
 def batch(*names: str) -> dict[str, pl.DataFrame]:

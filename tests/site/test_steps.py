@@ -16,7 +16,6 @@ import polars as pl
 import pytest
 
 from ioprism import NoSuchTraceError, UsageError, characterise, diagnose, read
-from ioprism.site.columns import SITE_TABLES
 from ioprism.site.steps import (
     SiteOptions,
     add_logs,
@@ -25,7 +24,7 @@ from ioprism.site.steps import (
     parse_day,
     with_key,
 )
-from ioprism.site.store import SiteStore, make_site
+from ioprism.site.store import SITE_TABLES, SiteStore, make_site
 from tests.conftest import TEST_DATA
 
 LOGS = sorted((TEST_DATA / "darshan").glob("*.darshan"))

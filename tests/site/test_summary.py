@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.reports.to_terminal.site import main_cause
-from ioprism.site.columns import SITE_TABLES
+from ioprism.site.store import SITE_TABLES
 from ioprism.site.summary import (
     Chosen,
     SiteTables,

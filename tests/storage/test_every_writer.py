@@ -14,10 +14,10 @@ REVIEWED = {
     "write_time/burst_writer.py": "measures writes to new files, in a folder made for them",
     "write_time/launchers.py": "what IOR printed, in a folder made for one run",
     "cli/__init__.py": "the null device, after the reader of the output has left",
-    "command/failure.py": "the null device in place of a closed stream",
-    "formats/chrome/writer.py": "opens what atomic_write has yielded",
+    "command/output.py": "the null device in place of a closed stream",
+    "formats/chrome_writer.py": "opens what atomic_write has yielded",
     "recording/block.py": "a trace in the folder of a recording, which is new",
-    "servers/polling.py": "answers of servers, in a temporary folder",
+    "servers/raw_files.py": "answers of servers, in a temporary folder",
     "servers/validation.py": "moves bytes in a scratch file",
     "live/state.py": "appends; a record that is not whole is noticed",
     "storage/atomic.py": "is what the others go through",
@@ -25,7 +25,7 @@ REVIEWED = {
     "storage/store_parts.py": "within a folder that takes its place when it is complete",
     "storage/trace_store.py": "within a folder that takes its place when it is complete",
     "servers/simulation.py": "within a folder that atomic_folder has yielded",
-    "views/picture/tiles.py": "in a temporary folder",
+    "views/tiles.py": "in a temporary folder",
 }
 
 

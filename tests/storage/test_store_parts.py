@@ -11,12 +11,12 @@ from polars.testing import assert_frame_equal
 from benchmarks.synthetic import checkpointing_job, synthesise
 from ioprism import OutputError, Partition, Trace, UsageError, read
 from ioprism.conversion import convert
-from ioprism.storage.store_parts import Written, write_store_in_parts
+from ioprism.storage.store_parts import WrittenPartition, write_store_in_parts
 from tests.call_tables import trace_of
 from tests.storage.faults import IN_PROCESS
 from tests.storage.writers import content
 
-Work = Callable[[int, Partition | None], Written]
+Work = Callable[[int, Partition | None], WrittenPartition]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ class Workers:
         self.fail_at = fail_at
         self.written: list[int] = []
 
-    def map_partitions(self, trace: Trace, work: Work) -> list[Written]:
+    def map_partitions(self, trace: Trace, work: Work) -> list[WrittenPartition]:
         done = []
         for number, partition in enumerate(trace.partitions):
             if number == self.fail_at:
@@ -126,7 +126,7 @@ def test_a_folder_of_somebody_else_is_not_taken_for_parts(job: Trace, tmp_path: 
 
 def test_two_runs_do_not_write_the_same_store(job: Trace, tmp_path: Path) -> None:
     class Second(Workers):
-        def map_partitions(self, trace: Trace, work: Work) -> list[Written]:
+        def map_partitions(self, trace: Trace, work: Work) -> list[WrittenPartition]:
             with pytest.raises(OutputError, match="another run is writing"):
                 convert(job, tmp_path / "store", engine=Workers())
             return super().map_partitions(trace, work)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioprism import EVENTS
-from ioprism.diagnosis.target_balance import stripe_bytes
+from ioprism.diagnosis.rules.storage import stripe_bytes
 from ioprism.model.usage import Striping
-from ioprism.views.calls.totals import TargetLoad
+from ioprism.views.totals import TargetLoad
 
 
 def loads(offset: int, size: int, stripe: int, targets: list[int]) -> dict[int, int]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ioprism.write_time.extrapolation import (
+from ioprism.write_time.fitting import (
     ForwardCheck,
     Predicts,
-    blend_checks,
-    first_within_tie,
+    first_as_good,
     forward_checks,
     forward_error,
     forward_splits,
@@ -51,12 +50,19 @@ def test_an_error_that_grows_with_scale_is_measured_by_distance() -> None:
     for cell in checks:
         assert np.allclose(cell.logarithms, cell.doublings * np.log(2))
     assert forward_error(checks) > np.log(2)
-    assert forward_error(blend_checks([checks, checks])) == forward_error(checks)
 
 
-def test_of_errors_too_close_to_tell_the_first_is_taken() -> None:
-    assert first_within_tie({"explains": 0.104, "boosting": 0.100}, tie=0.05) == "explains"
-    assert first_within_tie({"explains": 0.110, "boosting": 0.100}, tie=0.05) == "boosting"
+def test_of_kinds_that_noise_cannot_tell_apart_the_first_is_taken() -> None:
+    def checks(*errors: float) -> tuple[ForwardCheck, ...]:
+        return tuple(ForwardCheck(1.0, np.array([error, -error])) for error in errors)
+
+    best = checks(0.10, 0.12, 0.08, 0.10)
+    now_and_then_better = checks(0.12, 0.11, 0.09, 0.09)
+    always_worse = checks(0.11, 0.13, 0.09, 0.11)
+
+    assert first_as_good({"explains": now_and_then_better, "boosting": best}) == "explains"
+    assert first_as_good({"explains": always_worse, "boosting": best}) == "boosting"
+    assert first_as_good({"explains": best[:1], "boosting": best[:1]}) == "explains"
 
 
 def test_a_check_counts_by_the_number_of_scales_it_saw() -> None:

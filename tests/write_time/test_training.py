@@ -101,7 +101,7 @@ def test_the_default_is_what_predicts_larger_training_scales_best(model: WriteTi
         for kind, score in model.scores.items()
         if score.forward_error is not None
     }
-    assert {"stages", "relative-lasso", "boosting", "blend: stages, boosting"} <= set(errors)
+    assert {"stages", "relative-lasso", "boosting"} <= set(errors)
     assert errors[model.fit.kind] <= 1.05 * min(errors.values())
 
 

@@ -9,7 +9,7 @@ import { card, factList, swatch, TrackPage } from "../shared/shell.ts";
 import { sheetTable } from "../shared/tables.ts";
 import type { Tab } from "../shared/tabs.ts";
 import { isOpen, track, type Track } from "../shared/tracks.ts";
-import { count, duration, plain, rate, share } from "../shared/units.ts";
+import { count, duration, plain, plural, rate, share } from "../shared/units.ts";
 import { countAt, type Turn } from "./turns.ts";
 
 interface Interval { mean: number; low: number; high: number }
@@ -24,7 +24,7 @@ const signed = (value: number): string => `${value >= 0 ? "+" : "−"}${share(Ma
 
 const page: TrackPage = new TrackPage({
   axis: new TimeAxis(0, last), wholeName: "first seed",
-  top: { subject: work.source, verdict: data.verdict, next: `${count(data.outcomes[0]?.jobs.length ?? 0)} jobs on a file system of ${rate(work.bandwidth)}, load ${share(work.load)}, ${duration(work.horizon)} simulated, ${count(work.seeds)} seeds.` },
+  top: { subject: work.source, verdict: data.verdict, next: `${count(data.outcomes[0]?.jobs.length ?? 0)} jobs on a file system of ${rate(work.bandwidth)}, load ${share(work.load)}, ${duration(work.horizon)} simulated, ${plural(work.seeds, "seed")}.` },
   story: [el("h2", {}, "Policies"), ...data.outcomes.map(policyCard), el("p", { class: "hint" }, "Means over seeds. Utilisation: share of node time spent computing. I/O slowdown: I/O time over that without other jobs.")], storyName: "Policies",
   legend: [swatch("served", SERVED), swatch("waits for the file system", WAITS)],
   tracks: () => data.lanes.flatMap(policyTracks), overview: (pen, box, height) => { const lane = data.lanes.find((one) => one.policy === best) ?? data.lanes[0]; if (lane) drawCounts(pen, box, height, lane.jobs.flatMap((one) => one.turns), lane.jobs.length); },
@@ -41,7 +41,7 @@ function policyCard(one: Outcome): HTMLElement {
   const slowest = Math.max(...data.outcomes.map((other) => other.io_slowdown.mean)), reach = ({ low, high }: Interval, write: (value: number) => string): string => `${write(low)} to ${write(high)}`;
   return card(one.name, one.gain && one.name !== baseline ? `utilisation ${signed(one.gain.utilisation)}, I/O slowdown ${signed(-one.gain.io_slowdown)}` : one.name === baseline ? "what file systems do without a scheduler" : "",
     [measure("utilisation", one.utilisation.mean, 1, `${(100 * one.utilisation.mean).toFixed(1)} %`), measure("I/O slowdown", one.io_slowdown.mean, slowest, factor(one.io_slowdown.mean)),
-      factList([["95 % interval", `${reach(one.utilisation, (value) => `${(100 * value).toFixed(1)} %`)}; ${reach(one.io_slowdown, factor)}`], ["max stretch", factor(one.max_stretch.mean)]])], { open: true, kind: one.name === best ? "best" : "" });
+      factList([...(work.seeds > 1 ? [["95 % interval", `${reach(one.utilisation, (value) => `${(100 * value).toFixed(1)} %`)}; ${reach(one.io_slowdown, factor)}`] as [string, string]] : []), ["max stretch", factor(one.max_stretch.mean)]])], { open: true, kind: one.name === best ? "best" : "" });
 }
 
 function policyTracks(lane: ScheduleData["lanes"][number], number: number): Track[] {

@@ -1,6 +1,7 @@
 // Rounds of counters as steps over time, and who loads the file system in the last one.
 import { count, plural, rate, share } from "../shared/units.ts";
 
+const UNKNOWN = "unknown"; // who a job belongs to
 export interface Load { read: number; write: number; operations: number; opens: number }
 export interface LoadRow extends Load { name: string; user: string; share: number }
 export interface Round extends Load {
@@ -17,7 +18,7 @@ export function verdictOf({ round, read, write, jobs, targets, counts }: Round):
   if (!counts.answered) return `No answer from ${counts.sources === 1 ? "the source" : `any of ${count(counts.sources)} sources`}: who loads the file system is not known`;
   if (round < 2) return "First answers are in; rates follow with the next round";
   if (!(read + write > 0)) return `No bytes move on ${plural(counts.targets, "target")}`;
-  const first = [...jobs, ...targets][0], who = jobs.length ? `job ${first.name}${first.user ? ` of ${first.user}` : ""}` : first ? `target ${first.name}` : "";
+  const first = [...jobs, ...targets][0], who = jobs.length ? `job ${first.name}${first.user && first.user !== UNKNOWN ? ` of ${first.user}` : ""}` : first ? `target ${first.name}` : "";
   return `${rate(read)} read and ${rate(write)} written${counts.jobs ? ` by ${plural(counts.jobs, "job")}` : ""} on ${plural(counts.targets, "target")}${first && first.share > 0 ? `; most by ${who} (${share(first.share)})` : ""}`;
 }
 

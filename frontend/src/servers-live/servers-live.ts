@@ -12,6 +12,7 @@ import { bytes, count, rate, share, wholeSeconds } from "../shared/units.ts";
 import { pastOf, spansOf, verdictOf, type Load, type LoadRow, type Past, type Round, type Spans } from "./rounds.ts";
 
 const MOST_ROUNDS = 360, MOST_JOBS = 20, TICK_MS = 1000; // an hour of rounds every 10 s; jobs that are kept of each
+const LEAST_SHOWN = 60; // seconds: the axis does not jump with each of the first rounds
 const READ = "--f1", WRITTEN = "--f5";
 const SUBJECT = "file system, now";
 type Kind = "jobs" | "users" | "targets";
@@ -21,7 +22,7 @@ let latest: Round | null = null, heard = performance.now(), failures = 0, everHe
 
 const page: TrackPage = new TrackPage({
   axis: new TimeAxis(Date.now() / 1000 - 60, Date.now() / 1000, true), wholeName: "last rounds",
-  top: { subject: SUBJECT, verdict: "Waiting for the first answers", next: "connecting" },
+  top: { subject: SUBJECT, verdict: "Waiting for the first answers", next: "connecting", waits: true },
   story: [el("p", { class: "hint" }, "No round has ended yet.")], storyName: "Load now",
   legend: [swatch("read", READ), swatch("written", WRITTEN)],
   tracks: () => tracks(), overview: (pen, box, height) => drawSteps(pen, box, height, bandwidth((one) => one.whole), "rate", []),
@@ -100,7 +101,7 @@ function take(round: Round): void {
   latest = round;
   past.add(pastOf(round, MOST_JOBS));
   spans = spansOf(past.all);
-  page.setWhole(spans.edges[0], round.time);
+  page.setWhole(Math.min(spans.edges[0], round.time - LEAST_SHOWN), round.time);
   page.pane.arrange();
   page.pane.ask();
   fillTop({ subject: SUBJECT, verdict: verdictOf(round), next: stateText(), warnings: round.notes });
@@ -128,6 +129,7 @@ async function ask(): Promise<void> {
     everHeard = true;
     if ("round" in round) take(round as Round);
   } catch { failures += 1; }
+  document.documentElement.dataset["filled"] = "";
   showState();
   asking = window.setTimeout(() => void ask(), pauseAfter(performance.now() - began, failures));
 }

@@ -112,6 +112,6 @@ export function partsOf(direction: Direction): HTMLElement {
     bar.append(piece);
     legend.append(swatch(`${name}: ${bytes(amount)}${totals.bytes ? `, ${share(amount / totals.bytes)}` : ""}`, PART_TONES[n]));
   });
-  return el("div", { class: "block" }, el("b", {}, `${direction}: ${bytes(totals.bytes)} moved by the servers`), bar, legend, totals.outside > 0 ? el("p", { class: "hint" }, `Of the latter, ${bytes(totals.outside)} were moved before the first or after the last job of the list.`) : null);
+  return el("div", { class: "block" }, el("b", {}, `${direction}: ${bytes(totals.bytes)} moved by the servers`), bar, legend, totals.outside > 0 ? el("p", { class: "hint" }, `${bytes(totals.outside)} of what no job of the list explains were moved before the first or after the last job of the list.`) : null);
 }
 

@@ -49,7 +49,7 @@ export class TimeAxis {
 
 // Draws ticks and their names along the top of a chart; vertical lines reach down by `lines`.
 export function drawTimeAxis(pen: Pen, axis: { low: number; high: number; calendar?: boolean }, left: number, width: number, top: number, lines: number): void {
-  const { ticks, base } = (axis.calendar ? calendarTicks : timeTicks)(axis.low, axis.high, Math.max(2, Math.floor(width / 110)));
+  const { ticks, base } = (axis.calendar ? calendarTicks : timeTicks)(axis.low, axis.high, Math.max(4, Math.floor(width / 110)));
   pen.font = FONT;
   pen.textAlign = "center";
   let free = left - 4;

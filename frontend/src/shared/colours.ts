@@ -2,12 +2,13 @@
 export const FONT = "11px system-ui, sans-serif";
 export type Rgb = [number, number, number];
 
-let kept: CSSStyleDeclaration | null = null;
-export const forgetColours = (): void => { kept = null; };
+const kept = new Map<string, string>();
+export const forgetColours = (): void => kept.clear();
 
 export function colour(name: string): string {
-  kept ??= getComputedStyle(document.documentElement);
-  return kept.getPropertyValue(name).trim();
+  let value = kept.get(name);
+  if (value === undefined) kept.set(name, value = getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return value;
 }
 
 export function rgb(name: string): Rgb {

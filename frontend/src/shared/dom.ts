@@ -33,4 +33,5 @@ export function byId<T extends HTMLElement = HTMLElement>(id: string): T {
   return place as T;
 }
 
+export const narrowScreen = (): boolean => window.matchMedia("(max-width: 899px)").matches;
 export const reducedMotion = (): boolean => window.matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -41,11 +41,11 @@ function bindStage<R extends TrackRow, V extends ShellView>(pane: TrackPane<R, V
       pinch = now;
       return;
     }
-    if (!begin) { pane.cursor = x >= pane.left ? timeAt(x) : null; pane.ask(); actions.hover(pane.hit(x, y, pinned), event.clientX, event.clientY); return; }
+    if (!begin) { pane.cursor = x >= pane.left ? timeAt(x) : null; pane.askAbove(); actions.hover(pane.hit(x, y, pinned), event.clientX, event.clientY); return; }
     if (!dragging && Math.hypot(x - begin.x, y - begin.y) < DRAG) return;
     if (!dragging) { dragging = true; actions.hover(null, 0, 0); place.setPointerCapture(event.pointerId); }
     if (begin.pan) { const by = (begin.x - x) / pane.width * pane.axis.span; pane.axis.show(begin.low + by, begin.low + by + pane.axis.span); }
-    else { pane.draft = { low: Math.min(begin.time, timeAt(x)), high: Math.max(begin.time, timeAt(x)), ranks: pane.ranksBetween(begin.y + (pinned ? 0 : begin.scroll), y + (pinned ? 0 : pane.scroll.scrollTop), pinned) }; pane.ask(); }
+    else { pane.draft = { low: Math.min(begin.time, timeAt(x)), high: Math.max(begin.time, timeAt(x)), ranks: pane.ranksBetween(begin.y + (pinned ? 0 : begin.scroll), y + (pinned ? 0 : pane.scroll.scrollTop), pinned) }; pane.askAbove(); }
   });
 
   const finish = (event: PointerEvent, kept: boolean): void => {
@@ -56,11 +56,11 @@ function bindStage<R extends TrackRow, V extends ShellView>(pane: TrackPane<R, V
     else if (begin && kept && !dragging) actions.click(pane.hit(x, y, pinned));
     begin = null;
     dragging = false;
-    pane.ask();
+    pane.askAbove();
   };
   place.addEventListener("pointerup", (event) => finish(event, true));
   place.addEventListener("pointercancel", (event) => finish(event, false));
-  place.addEventListener("pointerleave", () => { if (!begin) { pane.cursor = null; actions.hover(null, 0, 0); pane.ask(); } });
+  place.addEventListener("pointerleave", () => { if (!begin) { pane.cursor = null; actions.hover(null, 0, 0); pane.askAbove(); } });
   place.addEventListener("dblclick", (event) => {
     if ((event.target as HTMLElement).closest("button")) return;
     const { select } = pane.store.view;

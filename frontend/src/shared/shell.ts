@@ -14,13 +14,13 @@ import { Tabs, type Tab } from "./tabs.ts";
 import { hideTip, showTip } from "./tooltip.ts";
 import { Tracks, type Hit, type Track, type TrackPane, type TrackRow } from "./tracks.ts";
 
-export interface Top { subject: string; verdict: string; next?: string; warnings?: string[] }
+export interface Top { subject: string; verdict: string; next?: string; warnings?: string[]; waits?: boolean } // waits: the page is shown with the first answer
 
-export function fillTop({ subject, verdict, next = "", warnings = [] }: Top): void {
+export function fillTop({ subject, verdict, next = "", warnings = [], waits = false }: Top): void {
   for (const [id, text] of [["subject", subject], ["verdict", verdict], ["next-step", next]] as const) { byId(id).textContent = text; byId(id).title = text; }
   byId("warnings").replaceChildren(...warnings.map((text) => el("p", { class: "warning" }, text)));
   byId("warnings").hidden = !warnings.length;
-  document.documentElement.dataset["filled"] = "";
+  if (!waits) document.documentElement.dataset["filled"] = "";
 }
 
 // An entry of the list at the left; `level` large, medium or small is its colour by cost.
@@ -36,6 +36,8 @@ export function swatch(name: string, tone: string): HTMLElement {
   item.style.setProperty("--tone", tone.startsWith("--") ? `var(${tone})` : tone);
   return item;
 }
+
+export const onlyMoves = (changed: Set<string>): boolean => [...changed].every((key) => key === "low" || key === "high");
 
 // What all pages do alike. A page of its own tracks extends this; `openPage` below is enough for most.
 export abstract class Shell<V extends ShellView, R extends TrackRow> {
@@ -92,7 +94,7 @@ export abstract class Shell<V extends ShellView, R extends TrackRow> {
     if (changed.has("theme")) { if (view.theme) document.documentElement.dataset["theme"] = view.theme; else delete document.documentElement.dataset["theme"]; forgetColours(); }
     if (changed.has("low") || changed.has("high")) { this.moved = true; if (view.low === null || view.high === null) axis.reset(); else axis.show(view.low, view.high); this.moved = false; }
     this.refresh(changed);
-    pane.ask();
+    if (onlyMoves(changed)) pane.askAbove(); else pane.ask();
   }
 
   showAll(): void {

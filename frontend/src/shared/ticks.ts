@@ -149,5 +149,5 @@ export function scaleTicks(scale: { low: number; high: number; kind: ScaleKind; 
   if (log) return (kind === "seconds" ? logSeconds(low, high, most) : logSteps(low, high, most)).map((value) => ({ value, text: roundText(value, kind, name) }));
   if (kind === "seconds") return timeTicks(low, high, most).ticks;
   if (kind === "bytes" || kind === "rate") return [...(low <= 0 ? [{ value: 0, text: "0" }] : []), ...amountTicks(high, kind, most).filter(({ value }) => value >= low)];
-  return linearTicks(low, high, most).filter((value) => kind !== "count" || Number.isInteger(value)).map((value) => ({ value, text: name(value) }));
+  return linearTicks(low, high, most).filter((value) => kind !== "count" || Number.isInteger(value)).map((value) => ({ value, text: roundText(value, kind, name) }));
 }

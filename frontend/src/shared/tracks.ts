@@ -2,18 +2,23 @@
 import { drawTimeAxis, type TimeAxis } from "./axis.ts";
 import { colour, FONT } from "./colours.ts";
 import { paintTickNames, type Box, type TickName } from "./curves.ts";
-import { byId, el, reducedMotion } from "./dom.ts";
+import { byId, el, narrowScreen, reducedMotion } from "./dom.ts";
 import { canvasPen, type Pen } from "./pen.ts";
 import type { Selection, ShellView, Store } from "./state.ts";
 import type { Facts } from "./tooltip.ts";
 
 export const OVERVIEW = 30, AXIS = 22, ROW = 18;
 const LABELLED = 12; // pixels from which a row has room for its name
+const TWO_LINES = 40; // pixels of a row whose name may take two lines
+const AHEAD = 0.5; // of the view: what is painted on either side while it moves
+const STRETCHED = 2; // so much wider or narrower than painted, while the view moves
+const REST = 140; // milliseconds after which a movement has ended
 const PHONE_ROOM = 420, PHONE_TALLEST = 1600; // pixels of the list where the page itself scrolls
 
 export interface TrackRow { key: string; kind: string; label: string; depth: number; height: number; expandable: boolean; open: boolean }
 export interface Hit<R> { row: R | null; time: number; y: number; top: number; mark: number } // y: within the row; mark: what a page has there, or -1
-interface Sheet { canvas: HTMLCanvasElement; labels: HTMLElement; nodes: Map<string, HTMLElement> }
+interface Sheet { canvas: HTMLCanvasElement; labels: HTMLElement; nodes: Map<string, HTMLElement>; picture: HTMLCanvasElement; shown: Stretch | null }
+interface Stretch { low: number; high: number; width: number } // of time, over so many pixels
 
 export const hasName = (row: TrackRow): boolean => row.height >= LABELLED;
 export const isOpen = (view: ShellView, key: string, standard: boolean): boolean => view.open.includes(key) !== standard;
@@ -62,6 +67,9 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
   onToggle: (row: R) => void = () => undefined;
   onPin: (row: R) => void = () => undefined;
   private asked = 0;
+  private resting = 0; // a movement has not ended
+  private changed = true; // more than the time in view
+  private painting: Stretch | null = null; // what is painted where it is not the view itself
   private readonly head = byId<HTMLCanvasElement>("overview");
   readonly scroll = byId("scroll");
   readonly stage = byId("stage");
@@ -83,37 +91,47 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
   protected titleOf(row: R): string { return row.label; }
   protected canPin(_row: R): boolean { return true; }
   ranksBetween(_from: number, _to: number, _pinned: boolean): string { return ""; }
-  moving(): void { this.ask(); }
 
-  get left(): number { return byId("tracks").clientWidth < 600 ? 96 : 176; }
+  // The time in view has changed: what is painted is moved and stretched; once the view rests, it is painted anew.
+  moving(): void {
+    clearTimeout(this.resting);
+    this.resting = window.setTimeout(() => { this.resting = 0; this.askAbove(); }, REST);
+    this.askAbove();
+  }
+
+  get left(): number { return byId("tracks").clientWidth < 600 ? 108 : 176; }
   get width(): number { return Math.max(50, this.scroll.clientWidth - this.left); }
-  get narrow(): boolean { return window.matchMedia("(max-width: 899px)").matches; }
-  protected box(top: number): Box { return { left: this.left, width: this.width, top, low: this.axis.low, high: this.axis.high }; }
+  protected box(top: number): Box { const { low, high, width } = this.painting ?? { ...this.view, width: this.width }; return { left: this.left, width, top, low, high }; }
+  private get view(): { low: number; high: number } { const { low, high } = this.axis; return { low, high }; }
 
   // Which rows there are, and how tall.
   arrange(): void {
-    const rows = this.rowsFor(this.narrow ? PHONE_ROOM : Math.max(200, this.scroll.clientHeight - 4));
+    const rows = this.rowsFor(narrowScreen() ? PHONE_ROOM : Math.max(200, this.scroll.clientHeight - 4));
     const byKey = new Map(rows.map((row) => [row.key, row])), pins = this.store.view.pins.map((key) => byKey.get(key) ?? this.rowFor(key)).filter((row): row is R => row !== null);
     this.pinned = new RowLayout(pins.map((row) => ({ ...row, height: Math.max(row.height, row.kind === "rank" ? 26 : ROW) })));
     this.layout = new RowLayout(rows);
     this.pinStage.hidden = !pins.length;
     this.pinStage.style.height = `${this.pinned.height}px`;
-    this.scroll.style.height = this.narrow ? `${Math.min(PHONE_TALLEST, Math.max(120, this.layout.height))}px` : "";
+    this.scroll.style.height = narrowScreen() ? `${Math.min(PHONE_TALLEST, Math.max(120, this.layout.height))}px` : "";
     byId("spacer").style.height = `${Math.max(this.layout.height, this.scroll.clientHeight)}px`;
     this.stage.style.height = `${this.scroll.clientHeight}px`;
   }
 
-  ask(): void {
-    if (this.asked) return;
-    this.asked = requestAnimationFrame(() => { this.asked = 0; this.draw(); });
+  ask(): void { this.changed = true; this.askAbove(); }
+
+  // Asks for a frame in which only the view, the cursor or the selection differ.
+  askAbove(): void {
+    if (!this.asked) this.asked = requestAnimationFrame(() => { this.asked = 0; this.draw(); });
   }
 
   draw(): void {
     if (!this.ready) return;
+    if (this.changed) this.main.shown = this.top.shown = null;
     this.drawHead();
     if (this.pinned.rows.length) this.drawSheet(this.top, this.pinned, 0, this.pinned.height);
     else { this.top.nodes.clear(); this.top.labels.replaceChildren(); }
     this.drawSheet(this.main, this.layout, this.scroll.scrollTop, this.scroll.clientHeight);
+    this.changed = false;
   }
 
   private drawHead(): void {
@@ -139,26 +157,56 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
   }
 
   private drawSheet(sheet: Sheet, layout: RowLayout<R>, top: number, height: number): void {
-    const pen = fitCanvas(sheet.canvas, this.scroll.clientWidth, height), [first, last] = layout.visible(top, top + height);
-    this.paintRows(pen, layout, first, last, -top, height);
-    this.placeLabels(sheet, layout, first, last, top);
+    const [first, last] = layout.visible(top, top + height), { left, width } = this, pen = fitCanvas(sheet.canvas, left + width, height);
+    if (!sheet.shown || !this.serves(sheet.shown)) this.paintPicture(sheet, layout, first, last, -top, height);
+    if (sheet.picture.height) this.putPicture(pen, sheet, height);
+    pen.clipTo(left, 0, width, height);
+    this.paintAbove(pen, layout, first, last, -top, height);
+    pen.unclip();
+    if (this.changed) this.placeLabels(sheet, layout, first, last, top);
   }
 
+  // Whether what is painted can be moved or stretched to the view.
+  private serves({ low, high, width }: Stretch): boolean {
+    const { axis } = this, stretched = (high - low) / axis.span * this.width / width;
+    if (!this.resting) return low === axis.low && high === axis.high;
+    return low <= axis.low && high >= axis.high && stretched <= STRETCHED && stretched >= 1 / STRETCHED;
+  }
+
+  private paintPicture(sheet: Sheet, layout: RowLayout<R>, first: number, last: number, shift: number, height: number): void {
+    const { axis } = this, margin = this.resting ? AHEAD * axis.span : 0, low = Math.max(axis.first, axis.low - margin), high = Math.min(axis.last, axis.high + margin);
+    sheet.shown = this.painting = { low, high, width: margin ? Math.round(this.width * (high - low) / axis.span) : this.width };
+    this.paintRows(fitCanvas(sheet.picture, this.left + sheet.shown.width, height), layout, first, last, shift, height);
+    this.painting = null;
+  }
+
+  // Names at the left stand still; the rest of the picture moves with the view.
+  private putPicture(pen: Pen, { picture, shown }: Sheet, height: number): void {
+    const { axis, left, width } = this, ratio = window.devicePixelRatio || 1, scale = shown!.width / (shown!.high - shown!.low), from = (axis.low - shown!.low) * scale, still = Math.abs(axis.span * scale - width) < 0.5;
+    pen.imageSmoothingEnabled = !still;
+    pen.drawImage(picture, 0, 0, left * ratio, picture.height, 0, 0, left, height);
+    pen.drawImage(picture, (left + (still ? Math.round(from) : from)) * ratio, 0, (still ? width : axis.span * scale) * ratio, picture.height, left, 0, width, height);
+  }
+
+  // What does not depend on the view but for where it is.
   private paintRows(pen: Pen, layout: RowLayout<R>, first: number, last: number, shift: number, height: number): void {
-    const { rows, tops } = layout, names: TickName[] = [];
-    pen.clipTo(this.left, 0, this.width, height);
+    const { rows, tops } = layout, names: TickName[] = [], { left, width } = this.box(0);
+    pen.clipTo(left, 0, width, height);
     this.paintContent(pen, layout, first, last, shift, names);
-    this.paintSelection(pen, layout, first, last, shift, height);
-    this.paintOver(pen, layout, first, last, shift);
-    if (this.cursor !== null) { pen.fillStyle = colour("--cursor"); pen.fillRect(this.left + this.axis.across(this.cursor, this.width), 0, 1, height); }
     pen.unclip();
-    paintTickNames(pen, names, this.left);
+    paintTickNames(pen, names, left);
     this.paintThinNames(pen, layout, first, last, shift);
     for (let n = first; n < last; n += 1) {
       if (!hasName(rows[n])) continue;
       pen.fillStyle = colour("--line");
-      pen.fillRect(0, tops[n + 1] + shift - 1, this.left + this.width, 0.5);
+      pen.fillRect(0, tops[n + 1] + shift - 1, left + width, 0.5);
     }
+  }
+
+  private paintAbove(pen: Pen, layout: RowLayout<R>, first: number, last: number, shift: number, height: number): void {
+    this.paintSelection(pen, layout, first, last, shift, height);
+    this.paintOver(pen, layout, first, last, shift);
+    if (this.cursor !== null) { pen.fillStyle = colour("--cursor"); pen.fillRect(this.left + this.axis.across(this.cursor, this.width), 0, 1, height); }
   }
 
   private paintSelection(pen: Pen, layout: RowLayout<R>, first: number, last: number, shift: number, height: number): void {
@@ -216,7 +264,7 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
       ? el("button", { type: "button", class: "name", "aria-expanded": String(row.open), title }, `${row.open ? "▾" : "▸"} ${row.label}`)
       : el("span", { class: "name", title }, row.label);
     if (row.expandable) name.addEventListener("click", () => this.onToggle(row));
-    const made = el("div", { class: `label ${row.kind}` }, name);
+    const made = el("div", { class: `label ${row.kind}${row.height < TWO_LINES ? " low" : ""}` }, name);
     made.dataset["stamp"] = stamp;
     made.dataset["row"] = row.key;
     made.style.paddingLeft = `${4 + 10 * row.depth}px`;
@@ -248,6 +296,9 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
     this.paintHead(pen);
     const all = this.pinned.rows.length ? new RowLayout([...this.pinned.rows, ...this.layout.rows]) : this.layout, [first, last] = all.visible(0, this.pinned.height + height);
     this.paintRows(pen, all, first, last, OVERVIEW + AXIS, top + height);
+    pen.clipTo(this.left, 0, this.width, top + height);
+    this.paintAbove(pen, all, first, last, OVERVIEW + AXIS, top + height);
+    pen.unclip();
     pen.font = FONT;
     pen.textAlign = "left";
     for (let n = first; n < last; n += 1) {
@@ -259,7 +310,7 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
   }
 }
 
-function sheetOf(place: HTMLElement): Sheet { return { canvas: place.querySelector("canvas")!, labels: place.querySelector(".labels")!, nodes: new Map() }; }
+function sheetOf(place: HTMLElement): Sheet { return { canvas: place.querySelector("canvas")!, labels: place.querySelector(".labels")!, nodes: new Map(), picture: document.createElement("canvas"), shown: null }; }
 
 export interface Tip { title: string; facts: Facts }
 // A row that draws itself into a box; where the pointer is, it may say something, and take a click.

@@ -25,7 +25,7 @@ const DAY = 86400, MOST_CELLS = 60, EVENT = 20, TONES = 8;
 const READABLE = { width: 46, height: 18 }; // pixels of a cell that has room for its name
 const KINDS: [string, string, string][] = [["slow", "slow target or node", "--c2"], ["changed", "changed application", "--c4"], ["", "jobs that disturb each other", "--c1"]];
 const kindOf = (event: Event): [string, string, string] => KINDS.find(([begin]) => event.kind.startsWith(begin))!;
-const hours = (value: number): string => value > 0 && value < 0.01 ? "below 0.01 node-hours" : `${value >= 100 ? count(value) : +value.toPrecision(2)} node-hours`;
+const hours = (value: number): string => value > 0 && value < 0.001 ? "below 0.001 node-hours" : `${value >= 100 ? count(value) : +value.toPrecision(2)} node-hours`;
 const sum = (parts: Record<string, number>): number => Object.values(parts).reduce((a, b) => a + b, 0);
 const day = (seconds: number): string => moment(seconds).slice(0, 10);
 const has = (text: string, needle: string): boolean => text.toLowerCase().includes(needle.trim().toLowerCase());
@@ -51,7 +51,7 @@ const page: TrackPage<View> = new TrackPage<View>({
   controls: [filterBox()],
   search: { name: "Search applications and events", matches },
   charts: [el("div", { id: "treemap", role: "group", "aria-label": "Potential savings: areas are node-hours, by application and cause" })],
-  tracks: () => tracks(),
+  tracks: () => tracks(), overview: drawOverview,
   tabs: [{ id: "details", title: "Details", fill: fillDetails }, ...data.tables.map((sheet, n) => ({ id: `table-${n}`, title: sheet.title.split(":")[0], fill: (panel: HTMLElement) => { panel.replaceChildren(); sheetTable(panel, shownRows(sheet), (row) => chooseRow(row, sheet)); } }))],
   chips: ({ app, filter }) => [...(app ? [chip(`Application: ${app}`, () => page.store.set({ app: "" }))] : []), ...(filter ? [chip(`Shows only what has “${filter}”`, () => page.store.set({ filter: "" }))] : [])],
   commands: [{ title: "All applications", keys: ["c"], run: () => page.store.set({ app: "" }) }],
@@ -141,10 +141,16 @@ function tracks(): Track[] {
     }));
   }
   if (jobs.length) list.push(track("jobs", "jobs that lose most", 84, (pen, box, height, names) => {
-    names.push({ text: `${+most.toPrecision(2)} node-h`, y: box.top + 20 });
+    names.push({ text: `${+most.toPrecision(2)} node-h`, y: box.top + 34 });
     for (const job of jobs) drawJob(pen, box, height, job, most);
   }, { tip: (time) => jobTip(jobs, time), click: (time) => { const job = nearest(jobs, time); if (job) page.store.set({ app: job.application, tab: "details" }); } }));
   return list;
+}
+
+function drawOverview(pen: Pen, box: Box, height: number): void {
+  for (const event of data.events) drawSpan(pen, box, event.from, event.to ?? event.from + DAY, box.top + height - 5, 5, rgb(kindOf(event)[2]));
+  const most = Math.max(1e-9, ...data.jobs.map(({ saving }) => saving));
+  for (const job of data.jobs) if (job.start !== null) drawJob(pen, box, height, { ...job, report: null }, most);
 }
 
 // A bar, and beside it what it is about: bars of days in a year have no room.

@@ -29,7 +29,7 @@ let turns: Turn[] = [];
 
 const page: TrackPage<WatchView> = new TrackPage<WatchView>({
   axis: new TimeAxis(-60, 60), link, wholeName: "around now",
-  top: { subject: "running jobs", verdict: "Waiting for jobs", next: "connecting" },
+  top: { subject: "running jobs", verdict: "Waiting for jobs", next: "connecting", waits: true },
   story: [], storyName: "Jobs that need attention",
   controls: [jobChooser(), select("look ahead", HORIZONS, "", (horizon) => { page.store.set({ horizon }); void ask(); })],
   legend: [swatch("what happened", CAME), swatch("predicted", AHEAD), swatch("late, missed or overlapping", MISSED), swatch("period found", HOLDS)],
@@ -252,6 +252,7 @@ async function ask(): Promise<void> {
     await askSignal();
   } catch { failures += 1; }
   refresh(true);
+  document.documentElement.dataset["filled"] = "";
   asking = window.setTimeout(() => void ask(), document.hidden ? 10000 : pauseAfter(performance.now() - began, failures));
 }
 
@@ -286,7 +287,7 @@ function hear(prediction: Prediction): void {
 }
 
 page.start();
-setInterval(() => refresh(false), TICK_MS);
+setInterval(() => refresh(fleet.jobs.length <= MOST_CARDS && Boolean(getSelection()?.isCollapsed)), TICK_MS); // tables count down as the list does
 document.addEventListener("visibilitychange", () => { if (!document.hidden) void ask(); });
 listen();
 void ask();

@@ -54,10 +54,10 @@ export function countedOf(job: Job): Counted {
   return counted;
 }
 
-// Curves are kept while one moves: computing them from a million calls takes longer than a frame.
-function curvesOf(job: Job, id: string, low: number, high: number, hurry: boolean): Curves {
+// Curves are kept for what is said where the pointer is.
+function curvesOf(job: Job, id: string, low: number, high: number): Curves {
   const key = `${job.version} ${low} ${high}`, known = kept.get(id);
-  if (known && (known.key === key || (hurry && known.key.startsWith(`${job.version} `)))) return known;
+  if (known?.key === key) return known;
   const wide = (high - low) / COLUMNS, layers = countedOf(job), main = job.mainLayer();
   const of = (operation: number): Float64Array => spread(job, low, high, COLUMNS, 1, (from) => job.marks.operation[from] === operation ? 0 : -1, movedBytes(job, layers)).map((value) => value / wide);
   const series = id === "bandwidth"
@@ -68,7 +68,7 @@ function curvesOf(job: Job, id: string, low: number, high: number, hurry: boolea
   return made;
 }
 
-export interface ChartContext { job: Job; log: boolean; file: number; hurry: boolean; height: number; names: TickName[] }
+export interface ChartContext { job: Job; log: boolean; file: number; height: number; names: TickName[] }
 
 export function drawChart(pen: Pen, id: string, box: Box, context: ChartContext): void {
   if (id === "phases") drawPhases(pen, box, context);
@@ -78,8 +78,8 @@ export function drawChart(pen: Pen, id: string, box: Box, context: ChartContext)
   else drawCurves(pen, id, box, context);
 }
 
-function drawCurves(pen: Pen, id: string, box: Box, { job, log, hurry, height, names }: ChartContext): void {
-  const { low, high, series, most } = curvesOf(job, id, box.low, box.high, hurry);
+function drawCurves(pen: Pen, id: string, box: Box, { job, log, height, names }: ChartContext): void {
+  const { low, high, series, most } = curvesOf(job, id, box.low, box.high);
   drawSteps(pen, box, height, { start: low, step: (high - low) / COLUMNS, series, most }, id === "bandwidth" ? "rate" : "count", names, log && id === "bandwidth");
 }
 
@@ -121,9 +121,9 @@ function drawPeriod(pen: Pen, box: Box, { job, height }: ChartContext): void {
 
 const keptTargets: { key: string; sums: Float64Array; low: number; high: number } = { key: "", sums: new Float64Array(0), low: 0, high: 1 };
 
-function targetSums(job: Job, box: Box, hurry: boolean): typeof keptTargets {
+function targetSums(job: Job, box: Box): typeof keptTargets {
   const key = `${job.version} ${box.low} ${box.high}`;
-  if (keptTargets.key === key || (hurry && keptTargets.key.startsWith(`${job.version} `))) return keptTargets;
+  if (keptTargets.key === key) return keptTargets;
   const targets = job.targets, place = new Map(targets.map((target, n) => [target, n])), columns = 400, layers = countedOf(job), sums = new Float64Array(targets.length * columns), moved = movedBytes(job, layers);
   const { marks } = job, scale = columns / (box.high - box.low);
   eachStretch(marks, box.low, box.high, (from, to) => {
@@ -139,8 +139,8 @@ function targetSums(job: Job, box: Box, hurry: boolean): typeof keptTargets {
   return keptTargets;
 }
 
-function drawTargets(pen: Pen, box: Box, { job, hurry, height, names }: ChartContext): void {
-  const { sums, low, high } = targetSums(job, box, hurry), targets = job.targets, most = largest(sums), tall = height - 4;
+function drawTargets(pen: Pen, box: Box, { job, height, names }: ChartContext): void {
+  const { sums, low, high } = targetSums(job, box), targets = job.targets, most = largest(sums), tall = height - 4;
   if (!most) { drawNote(pen, box, "no bytes in view", height); return; }
   const scale = box.width / (box.high - box.low);
   drawImage(pen, heatImage(sums, sums.length / targets.length, targets.length, most), box.left + (low - box.low) * scale, box.top + 2, (high - low) * scale, tall);
@@ -151,7 +151,7 @@ function drawTargets(pen: Pen, box: Box, { job, hurry, height, names }: ChartCon
 export function targetFacts(job: Job, box: Box, time: number, y: number, height: number): { target: number; facts: Facts } | null {
   const targets = job.targets, n = Math.floor((y - 2) / ((height - 4) / targets.length)), target = targets[n];
   if (target === undefined) return null;
-  const { sums, low, high } = targetSums(job, box, true), columns = sums.length / targets.length, column = Math.floor((time - low) / (high - low) * columns);
+  const { sums, low, high } = targetSums(job, box), columns = sums.length / targets.length, column = Math.floor((time - low) / (high - low) * columns);
   const total = sums.subarray(n * columns, (n + 1) * columns).reduce((sum, value) => sum + value, 0);
   return { target, facts: [["here", bytes(sums[n * columns + column] ?? 0)], ["in view", bytes(total)]] };
 }

@@ -1,7 +1,7 @@
 // The tracks of a job: charts, then hosts, ranks, threads, interfaces and functions.
 import type { TimeAxis } from "../shared/axis.ts";
 import { colour, rgb } from "../shared/colours.ts";
-import { drawImage, heatImage, largest, type TickName } from "../shared/curves.ts";
+import { acrossOf, drawImage, heatImage, largest, type TickName } from "../shared/curves.ts";
 import type { Pen } from "../shared/pen.ts";
 import { inRanks, writeRanks, type Selection, type Store } from "../shared/state.ts";
 import { OVERVIEW, TrackPane, type Hit, type RowLayout } from "../shared/tracks.ts";
@@ -14,7 +14,6 @@ import { buildRows, LANE, rowTitle, type Row } from "./rows.ts";
 import { imageOf, movedBytes, rasterise, spread, type Grid } from "./raster.ts";
 import type { View } from "./state.ts";
 
-const BUSY = 250000; // marks from which curves wait until a movement ends
 const HATCH = 7; // pixels between hatch lines
 
 export interface Excess { rank: number; from: number; to: number }
@@ -25,8 +24,6 @@ export class Pane extends TrackPane<Row, View> {
   excess: Excess | null = null;
   pinnedCall = -1;
   file = -1; // whose offsets are drawn
-  private settling = 0;
-  private hurry = false;
   private overview: { key: string; image: ImageData } | null = null;
 
   constructor(readonly job: Job, store: Store<View>, axis: TimeAxis) {
@@ -52,24 +49,13 @@ export class Pane extends TrackPane<Row, View> {
   protected canPin(row: Row): boolean { return row.kind === "rank" || row.kind === "chart" || row.kind === "host"; }
   protected selects(row: Row, select: Selection): boolean { return !isOpenBlock(row) && row.ranks.some(inRanks(select.ranks)); }
 
-  // While the view moves, curves of many calls are stretched; they are computed once it rests.
-  moving(): void {
-    if (this.job.marks.count > BUSY) {
-      this.hurry = true;
-      clearTimeout(this.settling);
-      this.settling = window.setTimeout(() => { this.hurry = false; this.ask(); }, 140);
-    }
-    this.ask();
-  }
-
   draw(): void { if (this.paint) super.draw(); }
 
   protected paintOverview(pen: Pen): void {
-    const { axis, left, job } = this, columns = 400, key = `${job.data.explore ? "" : job.version} ${this.paint!.colours.join()}`;
+    const { axis, left, job } = this, columns = 400, key = `${job.data.explore ? "" : job.version} ${this.store.view.colour} ${this.paint!.colours.join()}`;
     if (job.marks.count && (!this.overview || (this.overview.key !== key && (!job.data.explore || axis.whole)))) {
-      const layers = new Set(job.ioLayers()), rowOf = new Int32Array(job.ranks + 2).fill(0), grid: Grid = { low: axis.first, high: axis.last, width: columns, rows: 1, rowOf };
-      const cells = rasterise(job, grid, layers, this.paint!.category, this.paint!.colours.length, null), most = largest(cells);
-      this.overview = { key, image: imageOf(cells, grid, this.paint!.colours.length, this.paint!.colours, new Float32Array([most || 1]), rgb("--faded")) };
+      const grid: Grid = { low: axis.first, high: axis.last, width: columns, rows: 1, rowOf: new Int32Array(job.ranks + 2).fill(0) };
+      this.overview = { key, image: this.picture(grid, null, this.paint!, null, -1) };
     }
     if (this.overview) drawImage(pen, this.overview.image, left, 2, this.width, OVERVIEW - 4);
   }
@@ -79,7 +65,7 @@ export class Pane extends TrackPane<Row, View> {
     this.paintDensity(pen, layout, first, last, shift);
     for (let n = first; n < last; n += 1) {
       const row = rows[n], top = tops[n] + shift;
-      if (row.kind === "chart" && row.open) drawChart(pen, row.chart, this.box(top), { job, log: this.store.view.log, file: this.file, hurry: this.hurry, height: row.height, names });
+      if (row.kind === "chart" && row.open) drawChart(pen, row.chart, this.box(top), { job, log: this.store.view.log, file: this.file, height: row.height, names });
       if (row.kind === "layer" || row.kind === "function") drawLanes(pen, job, lanesOf(job, row.ranks[0], row.process, row.layer, row.fn), this.paint!, this.lit, this.box(top));
       if (this.excess && row.kind === "rank" && row.ranks[0] === this.excess.rank) this.hatch(pen, top, row.height);
     }
@@ -87,7 +73,7 @@ export class Pane extends TrackPane<Row, View> {
 
   // Rows without lanes of their own: the busier their ranks, the fuller the colour.
   private paintDensity(pen: Pen, layout: RowLayout<Row>, first: number, last: number, shift: number): void {
-    const { job, paint } = this, step = job.data.explore ? job.rankStep : 1, seen = new Set<number>(), rowOf = new Int32Array(job.ranks + 2).fill(-1), places: [number, number][] = [], share: number[] = [];
+    const { job, paint } = this, { low, high, width } = this.box(0), step = job.data.explore ? job.rankStep : 1, seen = new Set<number>(), rowOf = new Int32Array(job.ranks + 2).fill(-1), places: [number, number][] = [], share: number[] = [];
     for (let n = first; n < last; n += 1) {
       const row = layout.rows[n];
       if (row.kind !== "rank" && ((row.kind !== "host" && row.kind !== "group") || row.open)) continue;
@@ -96,37 +82,40 @@ export class Pane extends TrackPane<Row, View> {
       if (index !== shared) for (const rank of row.ranks) { const base = baseOf(rank, step); rowOf[base + 1] = index; seen.add(base); }
       places.push([n, index]);
     }
-    if (places.length) this.paintGrid(pen, { low: this.axis.low, high: this.axis.high, width: Math.round(this.width), rows: share.length, rowOf, streams: 4 * seen.size < job.ranks ? job.streamsOf(seen) : undefined }, share, places.map(([n, index]) => ({ index, top: layout.tops[n] + shift, height: layout.rows[n].height })), paint!, -1);
+    if (places.length) this.paintGrid(pen, { low, high, width: Math.round(width), rows: share.length, rowOf, streams: 4 * seen.size < job.ranks ? job.streamsOf(seen) : undefined }, share, places.map(([n, index]) => ({ index, top: layout.tops[n] + shift, height: layout.rows[n].height })), paint!, -1);
     for (let n = first; n < last; n += 1) {
       const row = layout.rows[n];
       if (row.kind !== "thread") continue;
       const only = new Int32Array(job.ranks + 2).fill(-1);
       only[row.ranks[0] + 1] = 0;
-      this.paintGrid(pen, { low: this.axis.low, high: this.axis.high, width: Math.round(this.width), rows: 1, rowOf: only }, [1], [{ index: 0, top: layout.tops[n] + shift, height: row.height }], paint!, row.process);
+      this.paintGrid(pen, { low, high, width: Math.round(width), rows: 1, rowOf: only }, [1], [{ index: 0, top: layout.tops[n] + shift, height: row.height }], paint!, row.process);
     }
   }
 
-  private paintGrid(pen: Pen, grid: Grid, share: number[], places: { index: number; top: number; height: number }[], paint: Paint, process: number): void {
-    const { job } = this, layers = new Set(job.ioLayers().length ? job.ioLayers() : job.layersPresent());
-    let image: ImageData;
+  // What the rows of a grid look like; without a share, each is as full as the fullest pixel.
+  private picture(grid: Grid, share: number[] | null, paint: Paint, lit: Uint8Array | null, process: number): ImageData {
+    const { job } = this, layers = new Set(job.ioLayers().length ? job.ioLayers() : job.layersPresent()), kinds = paint.colours.length;
     if (this.store.view.colour === "bytes" || job.bins) {
       const sums = spread(job, grid.low, grid.high, grid.width, grid.rows, (from) => grid.rowOf[job.marks.rank[from] + 1] ?? -1, movedBytes(job, countedOf(job)));
-      for (let row = 0; row < grid.rows; row += 1) for (let p = row * grid.width; p < (row + 1) * grid.width; p += 1) sums[p] /= share[row];
-      image = heatImage(sums, grid.width, grid.rows, largest(sums) || 1);
-    } else {
-      const kinds = paint.colours.length, cells = rasterise(job, grid, layers, paint.category, kinds, this.lit, process);
-      image = imageOf(cells, grid, kinds, paint.colours, Float32Array.from(share), rgb("--faded"));
+      if (share) for (let p = 0; p < sums.length; p += 1) sums[p] /= share[Math.floor(p / grid.width)];
+      return heatImage(sums, grid.width, grid.rows, largest(sums) || 1);
     }
+    const cells = rasterise(job, grid, layers, paint.category, kinds, lit, process);
+    return imageOf(cells, grid, kinds, paint.colours, Float32Array.from(share ?? [largest(cells) || 1]), rgb("--faded"));
+  }
+
+  private paintGrid(pen: Pen, grid: Grid, share: number[], places: { index: number; top: number; height: number }[], paint: Paint, process: number): void {
+    const image = this.picture(grid, share, paint, this.lit, process);
     rasterCanvas ??= document.createElement("canvas");
     rasterCanvas.width = image.width; rasterCanvas.height = image.height;
     rasterCanvas.getContext("2d")!.putImageData(image, 0, 0);
     pen.imageSmoothingEnabled = false;
-    for (const { index, top, height } of places) pen.drawImage(rasterCanvas, 0, index, grid.width, 1, this.left, top, this.width, height >= 6 ? height - 2 : height);
+    for (const { index, top, height } of places) pen.drawImage(rasterCanvas, 0, index, grid.width, 1, this.left, top, grid.width, height >= 6 ? height - 2 : height);
   }
 
   // Excess time of a slow rank over its peer.
   private hatch(pen: Pen, top: number, height: number): void {
-    const { axis, left, width, excess } = this, from = left + axis.across(excess!.from, width), to = left + axis.across(excess!.to, width);
+    const x = acrossOf(this.box(0)), from = x(this.excess!.from), to = x(this.excess!.to);
     if (to <= from) return;
     pen.clipTo(from, top, to - from, height);
     pen.strokeStyle = colour("--ink");

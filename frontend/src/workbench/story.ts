@@ -1,5 +1,5 @@
 // What stalls the job: the verdict, the ledger as a bar of buttons, causes, possible causes and findings.
-import { button, byId, el } from "../shared/dom.ts";
+import { button, byId, el, narrowScreen } from "../shared/dom.ts";
 import { factList, fillTop } from "../shared/shell.ts";
 import { bytes, count, duration, rate, share } from "../shared/units.ts";
 import { historyCard } from "./history.ts";
@@ -13,13 +13,14 @@ const LEDGER_NAMES: Record<string, string> = {
 const LEVELS: Record<string, string> = { high: "high", warn: "medium", info: "note", ok: "fine" };
 // Shares of the run: below a fiftieth, a saving drowns in the variation between runs that shared storage causes (5 % and more).
 const LARGE = 0.1, MEDIUM = 0.02;
+const FEW = 3; // findings: more are folded on a phone, where the tracks come after them
 
 export interface StoryActions { show: (id: string) => void; proof: (cause: Cause) => void; ledger: (cause: Cause | null) => void }
 export const costOf = (shareOfRun: number | null): string => shareOfRun !== null && shareOfRun >= LARGE ? "large" : shareOfRun !== null && shareOfRun >= MEDIUM ? "medium" : "small";
 
 export function fillHead(job: Job, actions: StoryActions): void {
   const { source, verdict, warnings } = job.data;
-  fillTop({ subject: source.join(", "), verdict: verdict.line, next: verdict.first ?? "", warnings });
+  fillTop({ subject: source.length > 2 ? `${source[0]} and ${source.length - 1} more` : source.join(", "), verdict: verdict.line, next: verdict.first ?? "", warnings });
   fillLedger(job, actions);
 }
 
@@ -53,7 +54,7 @@ export function fillStory(job: Job, place: HTMLElement, actions: StoryActions): 
     if (found.possible.length) parts.push(el("h2", {}, "Possible causes"), ...found.possible.map(possibleCard));
     parts.push(...found.opportunities.map((text) => el("p", { class: "hint" }, text)));
   }
-  if (own.length) parts.push(el("h2", {}, "Findings"), ...own.map((finding) => findingCard(finding, actions)));
+  if (own.length) parts.push(el("details", { class: "more", open: own.length <= FEW || !narrowScreen() }, el("summary", {}, el("h2", {}, `Findings (${own.length})`)), ...own.map((finding) => findingCard(finding, actions))));
   if (found?.not_checked.length) parts.push(el("details", { class: "card" }, el("summary", {}, el("span", { class: "what" }, `Not checked: ${found.not_checked.length}`)), el("ul", {}, ...found.not_checked.map(({ code, needs }) => el("li", {}, `${code}: needs ${needs}`)))));
   if (job.data.explore && !parts.length) parts.push(el("p", { class: "hint" }, "Causes and findings follow when all calls have been analysed."));
   place.replaceChildren(...parts);
@@ -110,7 +111,7 @@ function findingCard(finding: Finding, actions: StoryActions): HTMLElement {
   if (finding.evidence.length) body.append(factList(finding.evidence));
   if (finding.details.rows.length) {
     const rows = finding.details.rows.map((cells) => el("tr", {}, ...cells.map((cell) => el("td", {}, cell))));
-    body.append(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Details of ${finding.code}` }, el("table", {}, el("thead", {}, el("tr", {}, ...finding.details.columns.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...rows))));
+    body.append(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Details of ${finding.id}` }, el("table", {}, el("thead", {}, el("tr", {}, ...finding.details.columns.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...rows))));
   }
   body.append(el("p", { class: "hint" }, `rule: ${finding.code}`));
   return el("details", { class: `card finding ${finding.level}`, id: `card-${finding.id}` }, head, body);

@@ -15,37 +15,45 @@ export async function fetchTile(low: number, high: number, ranks: string): Promi
   return { marks: decodeMarks(header, raw.subarray(4 + length)), header };
 }
 
-// Asks for what is seen, once the user pauses; the old picture stays until the new one is there.
+const PAUSE = 80; // milliseconds after which what is seen is asked for as finely as it can be had
+const BESIDE = 0.25, AHEAD = 0.5; // of the view: what is asked for on either side, and while it moves
+
+// Asks for what is seen once the user pauses, and for what comes next while the view moves; the old picture stays until the new one is there.
 export function followTiles(pane: Pane, adopt: (marks: Marks, header: TileHeader, loaded: Loaded) => void): () => void {
-  let asked = 0, number = 0, last = `${pane.axis.first} ${pane.axis.last} `; // the whole run is there from the start
-  return () => {
-    const { low, high, first, last: end } = pane.axis, margin = 0.25 * (high - low), seen = pane.visibleRanks();
+  const { axis, job } = pane;
+  let pause = 0, busy = false, last = `${BESIDE} ${axis.first} ${axis.last} `; // the whole run is there from the start
+  const within = (beside: number): boolean => !job.loaded || (job.loaded.low <= Math.max(axis.first, axis.low - beside * axis.span) && job.loaded.high >= Math.min(axis.last, axis.high + beside * axis.span));
+  const ask = async (beside: number): Promise<void> => {
+    const { low, high } = axis, seen = pane.visibleRanks();
     // Only where all ranks together are too many calls, those of the visible rows are asked for.
-    const some = seen && seen[1] - seen[0] + 1 < pane.job.ranks && !pane.axis.whole && (pane.job.data.timeline.width !== null || pane.job.loaded?.ranks) ? seen : null;
-    const ranks = some ? `${some[0]}-${some[1]}` : "", key = `${low} ${high} ${ranks}`;
-    if (key === last) return;
-    last = key;
-    clearTimeout(asked);
-    asked = window.setTimeout(() => {
-      number += 1;
-      const mine = number, began = performance.now();
-      const loaded = { low: Math.max(first, low - margin), high: Math.min(end, high + margin), ranks: some };
-      fetchTile(loaded.low, loaded.high, ranks).then(({ marks, header }) => {
-        if (mine !== number) return;
-        adopt(marks, header, loaded);
-        document.documentElement.dataset["tile"] = String(Math.round(performance.now() - began));
-      }).catch(() => { document.documentElement.dataset["tile"] = "failed"; last = ""; });
-    }, 80);
+    const some = seen && seen[1] - seen[0] + 1 < job.ranks && !axis.whole && (job.data.timeline.width !== null || job.loaded?.ranks) ? seen : null;
+    const ranks = some ? `${some[0]}-${some[1]}` : "", key = `${beside} ${low} ${high} ${ranks}`, margin = beside * (high - low), began = performance.now();
+    if (busy || key === last) return;
+    busy = true;
+    try {
+      const loaded = { low: Math.max(axis.first, low - margin), high: Math.min(axis.last, high + margin), ranks: some }, { marks, header } = await fetchTile(loaded.low, loaded.high, ranks);
+      last = key;
+      adopt(marks, header, loaded);
+      document.documentElement.dataset["tile"] = String(Math.round(performance.now() - began));
+      follow();
+    } catch { document.documentElement.dataset["tile"] = "failed"; }
+    busy = false;
   };
+  const follow = (): void => {
+    clearTimeout(pause);
+    pause = window.setTimeout(() => void ask(BESIDE), PAUSE);
+    if (!within(BESIDE / 2)) void ask(AHEAD);
+  };
+  return follow;
 }
 
-// Causes, findings and tables come when the analyses have finished.
-export async function awaitStory(adopt: (data: PageData) => void): Promise<void> {
-  for (;;) {
-    const answer = await fetch("story", { cache: "no-store" });
+// Hosts, then causes, findings and tables, come when the analyses have finished.
+export async function awaitStory(adopt: (data: Partial<PageData>, complete: boolean) => void): Promise<void> {
+  for (let known = 0;;) {
+    const answer = await fetch(`story?known=${known}`, { cache: "no-store" });
     if (!answer.ok) return;
-    const data = await answer.json() as PageData | null;
-    if (data) { adopt(data); return; }
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    const data = await answer.json() as Partial<PageData> & { complete?: boolean } | null;
+    if (data) { adopt(data, Boolean(data.complete)); if (data.complete) return; known += 1; }
+    else await new Promise((resolve) => setTimeout(resolve, 700));
   }
 }

@@ -5,7 +5,7 @@ import { button, byId, el, select } from "../shared/dom.ts";
 import { csvOf, csvCell, save } from "../shared/download.ts";
 import { openPalette, type Command } from "../shared/palette.ts";
 import { bindSearch } from "../shared/search.ts";
-import { chip, markReady, Shell, swatch } from "../shared/shell.ts";
+import { chip, markReady, onlyMoves, Shell, swatch } from "../shared/shell.ts";
 import { inRanks, rankSpans, Store, type Selection } from "../shared/state.ts";
 import type { Sheet } from "../shared/tables.ts";
 import type { Hit } from "../shared/tracks.ts";
@@ -49,10 +49,11 @@ class Workbench extends Shell<View, Row> {
 
   async start(): Promise<void> {
     const { data, job } = this;
+    if (data.explore) document.documentElement.dataset["late"] = "";
     if (data.only) document.documentElement.dataset["only"] = only(data.only);
     this.bindControls();
-    this.fillText();
-    if (data.explore) { const { marks, header } = await fetchTile(this.axis.first, this.axis.last, ""); job.rankStep = header.rank_step; job.loaded = { low: this.axis.first, high: this.axis.last, ranks: null }; data.timeline.width = header.width; job.adopt(marks); }
+    if (!data.explore) this.fillText();
+    if (data.explore) { const { marks, header } = await fetchTile(this.axis.first, this.axis.last, ""); job.rankStep = header.rank_step; job.loaded = { low: this.axis.first, high: this.axis.last, ranks: null }; data.timeline.width = header.width; job.adopt(marks); this.fillText(); }
     else if (data.timeline.count && data.timeline.data && data.timeline.columns) {
       job.adopt(decodeMarks(data.timeline as Parameters<typeof decodeMarks>[0], await inflate(fromBase64(data.timeline.data))));
       delete data.timeline.data;
@@ -72,13 +73,13 @@ class Workbench extends Shell<View, Row> {
       this.adopt(marks);
       this.fetchTiles(); // with fewer ranks, if these were too many calls
     });
-    void awaitStory((told) => {
+    void awaitStory((told, complete) => {
       const { timeline: _timeline, time: _time, explore: _explore, ...rest } = told;
       Object.assign(this.data, rest);
       this.fillText();
       this.refresh(new Set(["show", "tab", "open"]));
       this.pane.ask();
-      document.documentElement.dataset["told"] = "yes";
+      if (complete) document.documentElement.dataset["told"] = "yes";
     });
   }
 
@@ -122,6 +123,7 @@ class Workbench extends Shell<View, Row> {
   // Brings everything in step with what changed in the view.
   protected refresh(changed: Set<string>): void {
     const { store: { view }, pane, job } = this, any = (...keys: string[]): boolean => keys.some((key) => changed.has(key));
+    if (pane.paint && onlyMoves(changed)) { if (view.tab === "details") this.settleDetails(); return; }
     if (any("colour", "theme") || !pane.paint) { pane.paint = paintOf(job, view.colour); this.legend(); }
     if (any("show")) this.light(view.show);
     if (any("proof")) this.restoreProof(view.proof);
@@ -130,7 +132,6 @@ class Workbench extends Shell<View, Row> {
     this.controls(view);
     if (any("show", "filter", "proof", "colour")) this.chips();
     this.tabs.show(view.tab, any("tab", "select", "show", "call", "layer", "theme"));
-    if (any("low", "high") && view.tab === "details") this.settleDetails();
   }
 
   private controls(view: View): void {

@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.bottleneck_search.settings import Settings
-from ioprism.bottleneck_search.severity import LABELS, rate_records
-from ioprism.views.perspectives.records import (
+from ioprism.bottleneck_search.result import LABELS, Settings, rate_records
+from ioprism.views.records import (
     PER_SECOND,
     Rows,
     all_fields,

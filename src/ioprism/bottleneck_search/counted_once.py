@@ -12,19 +12,17 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from ioprism.bottleneck_search.settings import Settings
+from ioprism.bottleneck_search.result import Settings
 from ioprism.engine.base import Engine
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.model.arrays import believable_metadata
-from ioprism.model.files import without_data
-from ioprism.model.layers import LAYERS
-from ioprism.model.schema import OPERATIONS, Layer, Operation
-from ioprism.model.trace import Trace
-from ioprism.views.calls.call_class import SLOTS, call_class
-from ioprism.views.calls.totals import at_deepest, deepest_layers
-from ioprism.views.counters.totals import counter_totals, slowest_ranks
-from ioprism.views.perspectives.main_view import empty_main_view, nanoseconds
-from ioprism.views.perspectives.records import PER_SECOND, Rows, whole_number
+from ioprism.model.schema import OPERATIONS, Layer, Operation, without_data
+from ioprism.model.trace import LAYERS, Trace
+from ioprism.views.call_class import SLOTS, call_class
+from ioprism.views.counters import counter_totals, slowest_ranks
+from ioprism.views.main_view import empty_main_view, nanoseconds
+from ioprism.views.records import PER_SECOND, Rows, whole_number
+from ioprism.views.totals import at_deepest, deepest_layers
 
 
 def counted_rows(trace: Trace, *, event_layers: Collection[str]) -> pl.DataFrame:

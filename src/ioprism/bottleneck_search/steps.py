@@ -10,23 +10,27 @@ from typing import Any, Literal
 import polars as pl
 
 from ioprism.bottleneck_search.counted_once import main_view
-from ioprism.bottleneck_search.find import bottlenecks_of
-from ioprism.bottleneck_search.inspection import Inspection, inspect_bottleneck, rows_behind
-from ioprism.bottleneck_search.result import Bottlenecks
-from ioprism.bottleneck_search.rule_language.explain import explain_bottlenecks
-from ioprism.bottleneck_search.rule_language.expression import compile_quantity
-from ioprism.bottleneck_search.rule_language.load import DIMENSIONS, Rule, rules
-from ioprism.bottleneck_search.settings import (
+from ioprism.bottleneck_search.find import (
+    Inspection,
+    bottlenecks_of,
+    inspect_bottleneck,
+    rows_behind,
+)
+from ioprism.bottleneck_search.result import (
     FLOOR_OF_METHOD,
     METRICS,
     VIEWS_OF_METHOD,
+    Bottlenecks,
     Settings,
 )
+from ioprism.bottleneck_search.rule_language.explain import explain_bottlenecks
+from ioprism.bottleneck_search.rule_language.expression import compile_quantity
+from ioprism.bottleneck_search.rule_language.load import DIMENSIONS, BottleneckRule, rules
 from ioprism.engine.base import Engine
 from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
-from ioprism.views.perspectives.main_view import Stage, StageStore, stage_key
+from ioprism.views.main_view import KeptMainView, StageStore, stage_key
 
 
 def make_settings(
@@ -120,7 +124,7 @@ class Source:
         stored = store.load(key, paths=self.paths)
         if stored is None:
             opened = trace or self.read()
-            stored = Stage(opened, main_view(opened, settings, engine))
+            stored = KeptMainView(opened, main_view(opened, settings, engine))
             store.save(key, stored)
         return PreparedView(stored.trace, stored.main, settings)
 
@@ -135,7 +139,7 @@ class PreparedView:
 
     def bottlenecks(
         self,
-        known: Sequence[Rule],
+        known: Sequence[BottleneckRule],
         *,
         top: int | None = None,
         page: int = 1,
@@ -148,7 +152,7 @@ class PreparedView:
         )
 
     def inspect(
-        self, identifier: str, known: Sequence[Rule], engine: Engine, source: Source
+        self, identifier: str, known: Sequence[BottleneckRule], engine: Engine, source: Source
     ) -> Inspection:
         """Take one bottleneck apart; a stored stage's trace is opened for its calls.
 

@@ -10,12 +10,12 @@ import polars as pl
 
 from ioprism.characteristics.details import Details, describe_details
 from ioprism.engine.base import Engine
-from ioprism.model.layers import HEIGHT, LAYERS, SIZE_BINS, UPWARDS, SizeBin
 from ioprism.model.machine import Ceiling
 from ioprism.model.result import Result, pick
-from ioprism.model.trace import Job, Trace
+from ioprism.model.trace import HEIGHT, LAYERS, SIZE_BINS, UPWARDS, Job, SizeBin, Trace
 from ioprism.units import format_bytes, format_counted, format_seconds
-from ioprism.views.calls.totals import (
+from ioprism.views.counters import counter_sizes, counter_totals
+from ioprism.views.totals import (
     NO_EXACT_SIZES,
     ExactSizes,
     RequestSizes,
@@ -24,7 +24,6 @@ from ioprism.views.calls.totals import (
     deepest_layers,
     height_of,
 )
-from ioprism.views.counters.totals import counter_sizes, counter_totals
 
 NOT_INTERFACES = ("application", "other")  # what a program marks itself, and calls without I/O
 
@@ -155,7 +154,7 @@ def characterise(trace: Trace, engine: Engine) -> Characteristics:
     """Describe a job from its counters, and from its events where it has no counters.
 
     Bytes that pass through several interfaces are counted once in totals, at the deepest
-    interface that shows them (see `views/calls/deepest.py`).
+    interface that shows them (see `views/totals.py`).
     """
     totals, sizes, exact_sizes = _totals_and_sizes(trace, engine)
     done = totals.filter(pl.col("operation") != "other")
@@ -307,7 +306,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CeilingComparison:
     """A job beside one benchmark."""
 
     ceiling: Ceiling
@@ -324,7 +323,7 @@ class Comparison:
         }
 
 
-def relate(characteristics: Characteristics, ceiling: Ceiling) -> Comparison:
+def relate(characteristics: Characteristics, ceiling: Ceiling) -> CeilingComparison:
     """Compare the job's rates with the benchmark's, where both have one."""
     ranks = characteristics.job.ranks or 1
     relations = []
@@ -334,7 +333,7 @@ def relate(characteristics: Characteristics, ceiling: Ceiling) -> Comparison:
             rate = None if amount is None else _rate(amount, measure, ranks)
             if rate is not None and best > 0:
                 relations.append(Relation(operation, measure, rate, best))
-    return Comparison(ceiling, tuple(relations))
+    return CeilingComparison(ceiling, tuple(relations))
 
 
 def _rate(amount: Amount, measure: str, ranks: int) -> float | None:

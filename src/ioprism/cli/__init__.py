@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from ioprism.command import failure
-from ioprism.command.configuration import configured_defaults
+from ioprism.command import output
 from ioprism.command.options import option
+from ioprism.command.output import configured_defaults
 
 DEBUG = "--debug"
 BUDGET = "--reading-budget"
@@ -55,9 +55,13 @@ GROUPS = {
 COMMANDS = {name: text for group in GROUPS.values() for name, text in group.items()}
 ALIASES = {"characterize": "characterise", "analyse": "report", "analyze": "report"}
 
-# Side products keep their commands in their own folders; small commands share a file.
+# Side products keep their commands in their own folders; related commands share a file.
 ELSEWHERE = {
-    **dict.fromkeys(("completion", "help", "mcp"), "ioprism.cli.tools"),
+    **dict.fromkeys(("completion", "convert", "formats", "help", "mcp"), "ioprism.cli.tools"),
+    **dict.fromkeys(("insights", "rules"), "ioprism.cli.diagnose"),
+    **dict.fromkeys(("demo", "explore"), "ioprism.cli.report"),
+    "inspect": "ioprism.cli.bottlenecks",
+    "phases": "ioprism.cli.characterise",
     "replay": "ioprism.live.replay",
     "servers": "ioprism.servers.commands",
     "watch": "ioprism.live.watch_command",
@@ -137,11 +141,11 @@ class CommandGroup(click.Group):
         except (click.exceptions.Exit, click.Abort):
             raise
         except click.ClickException as error:
-            raise failure.explain_error(error) from error.__cause__
+            raise output.explain_error(error) from error.__cause__
         except BaseException as error:
-            if ctx.params.get("debug") or not failure.is_last_resort(error):
+            if ctx.params.get("debug") or not output.is_last_resort(error):
                 raise
-            raise failure.explain_error(error) from error
+            raise output.explain_error(error) from error
         return result
 
 
@@ -162,7 +166,7 @@ def _set_reading_budget(context: click.Context, _: click.Parameter, size: str | 
     """Hand the limit to the readers, also to those in processes that the command starts."""
     if size is not None:
         from ioprism.errors import UsageError
-        from ioprism.formats.budget import reading_budget
+        from ioprism.formats.reading import reading_budget
         from ioprism.units import parse_bytes
 
         try:

@@ -1,4 +1,4 @@
-"""``ioprism characterise``: how much, by whom, through which interface."""
+"""``ioprism characterise`` and ``phases``: how much I/O, by whom, when."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import click
 from ioprism.characteristics.totals import characterise as describe
 from ioprism.characteristics.totals import relate
 from ioprism.command import options, output
-from ioprism.command.options import Command
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.ceilings import read_ceiling
+from ioprism.command.options import Command, NumberRange, option
+from ioprism.engine.base import LocalEngine
+from ioprism.formats.beside_trace import read_ceiling
+from ioprism.phase_detection.find import phases as find_phases
 from ioprism.reports import to_json
-from ioprism.reports.to_terminal import characterise as terminal_form
+from ioprism.reports.to_terminal.period import show_phases
+from ioprism.reports.to_terminal.report import show_ceilings, show_characteristics
+from ioprism.settings import PhaseSettings
 
 
 @click.command(cls=Command)
@@ -46,6 +49,46 @@ def characterise(
             body["ceilings"] = [relation.to_dict() for relation in relations]
         click.echo(to_json.document(trace, body))
     else:
-        terminal_form.show(characteristics, output.console())
-        terminal_form.show_ceilings(relations, output.console())
+        show_characteristics(characteristics, output.console())
+        show_ceilings(relations, output.console())
+        output.show_warnings(trace)
+
+
+@click.command(cls=Command)
+@options.traces
+@options.format_name
+@option("--layer", metavar="NAME", help="Only this interface: posix, mpiio, stdio, …")
+@option(
+    "--deviations",
+    type=NumberRange(min=0.0),
+    help="Separate phases at gaps of the mean plus this many standard deviations.",
+)
+@option(
+    "--gap",
+    type=NumberRange(min=0.0),
+    help="Separate phases at gaps of at least this many seconds.",
+)
+@options.as_json
+@options.quiet
+def phases(
+    paths: tuple[Path, ...],
+    format_name: str | None,
+    layer: str | None,
+    deviations: float | None,
+    gap: float | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Find the phases in which a job does I/O, and the fastest and slowest rank of each.
+
+    Example: ioprism phases run42.darshan --layer posix
+    """
+    trace = options.read_job(paths, format_name)
+    settings = PhaseSettings(deviations, gap)
+    with output.progress("reading events", quiet=quiet) as progress:
+        result = find_phases(trace, LocalEngine(progress), settings=settings, layer=layer)
+    if as_json:
+        click.echo(to_json.document(trace, result.to_dict()))
+    else:
+        show_phases(result, output.console())
         output.show_warnings(trace)

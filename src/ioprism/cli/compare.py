@@ -11,16 +11,15 @@ from ioprism.command import options, output
 from ioprism.command.options import Command, option
 from ioprism.comparison.steps import compare_sides, read_side, run_folders
 from ioprism.diagnosis.steps import DiagnosisOptions, with_layout
-from ioprism.engine.local import LocalEngine
-from ioprism.formats.layouts import read_layout
+from ioprism.engine.base import LocalEngine
+from ioprism.formats.beside_trace import read_layout
 from ioprism.report_steps import ReportSettings
 from ioprism.reports import to_json
 from ioprism.reports.to_html import compare as html_form
-from ioprism.reports.to_terminal import compare as terminal_form
-from ioprism.reports.to_terminal.history import show_history
+from ioprism.reports.to_terminal.compare import show_comparison
+from ioprism.reports.to_terminal.diagnose import show_history
 from ioprism.storage.atomic import atomic_write_text
 
-FAILED = 3  # exit code when --fail-on was met
 BETWEEN = "\0"  # stands for `--` among the paths: no path holds it
 
 
@@ -103,13 +102,13 @@ def compare(
         body |= {} if history is None else {"history": history.to_dict()}
         click.echo(to_json.document(new.typical.trace, body))
     else:
-        terminal_form.show(comparison, output.console())
+        show_comparison(comparison, output.console())
         show_history(history, output.console())
         for document in (*old.documents, *new.documents):
             output.show_warnings(document.trace)
     output.say_written(page, quiet=quiet)
     if fail_on is not None and comparison.is_regression(fail_on):
-        click.get_current_context().exit(FAILED)
+        click.get_current_context().exit(output.FAILED)
 
 
 def split_sides(words: tuple[str, ...]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:

@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.figure_options import FigureRequest, page_or_figure
-from ioprism.command.options import PATH, Command, Number, option
-from ioprism.engine.local import LocalEngine
+from ioprism.command.options import PATH, Command, FigureRequest, Number, option, page_or_figure
+from ioprism.engine.base import LocalEngine
 from ioprism.model.trace import Trace
 from ioprism.periodicity.detect import METHODS, Options
+from ioprism.periodicity.dft import OUTLIERS
 from ioprism.periodicity.of_job import (
     JobPeriodicity,
     PeriodSettings,
@@ -21,10 +21,9 @@ from ioprism.periodicity.of_job import (
     other_directions,
 )
 from ioprism.periodicity.sampling import parse_filter
-from ioprism.periodicity.spectral.dft import OUTLIERS
 from ioprism.reports import to_json
-from ioprism.reports.to_terminal import period as terminal_form
-from ioprism.views.time.bandwidth import KEYS
+from ioprism.reports.to_terminal.period import show_asynchronous, show_many, show_parts, show_period
+from ioprism.views.bandwidth import KEYS
 
 MOST_PARTS = 20
 CHOSEN = "Hint: leave the option out to have it chosen."
@@ -144,11 +143,11 @@ def period(
     if as_json:
         click.echo(to_json.document(trace, periodicity.to_dict(settings.by)))
     else:
-        terminal_form.show(periodicity.whole, output.console())
-        terminal_form.show_asynchronous(periodicity.asynchronous, output.console())
+        show_period(periodicity.whole, output.console())
+        show_asynchronous(periodicity.asynchronous, output.console())
         if settings.by is not None:
             parts = periodicity.parts[:MOST_PARTS]
-            terminal_form.show_parts(parts, output.console(), key=settings.by)
+            show_parts(parts, output.console(), key=settings.by)
         output.show_warnings(trace)
     output.say_written(page, figure.path if figure else None, quiet=quiet)
 
@@ -192,7 +191,7 @@ def _show_many(
         document = to_json.document_of(periods.to_dict(), paths=paths, format_name="several")
         click.echo(document)
     else:
-        terminal_form.show_many(periods, output.console())
+        show_many(periods, output.console())
 
 
 def _write_page(
@@ -223,6 +222,6 @@ def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None
         return options.read_job(paths, format_name)
     if len(paths) != 1:
         raise click.UsageError("--mapping describes one file: give a single TRACE.")
-    from ioprism.formats.signals.text_signals import read_described_text
+    from ioprism.formats.signals.monitors import read_described_text
 
     return read_described_text(paths[0], mapping)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from ioprism.report_steps import Document
     from ioprism.storage.recordings import RecordedRun, Recording
 
-FAILED = 3  # exit code when --fail-on was met
-
 
 @click.command(cls=Command, context_settings={"allow_interspersed_args": False})
 @click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
@@ -156,13 +154,13 @@ def record(
         raise click.UsageError("--stripe-dir needs --try.")
     from ioprism.recording.steps import PAGE, delete_traces, plan_recording, record_runs
     from ioprism.recording.trials import look_at_output
-    from ioprism.reports.to_terminal import record as form
+    from ioprism.reports.to_terminal.compare import show_plan
 
     output_folder = None if stripe_dir is None else look_at_output(stripe_dir.resolve())
     console = Console(stderr=True, highlight=False, emoji=False, markup=False)
     plan = plan_recording(command, folder=folder, tracer=tracer, overwrite=force)
     if not quiet:
-        form.show_plan(plan, console)
+        show_plan(plan, console)
     recording = record_runs(
         plan,
         repeat=repeat,
@@ -182,7 +180,7 @@ def record(
             as_json=as_json,
             quiet=quiet,
         )
-        code = FAILED if worse else 0
+        code = output.FAILED if worse else 0
         if show:
             webbrowser.open((recording.folder / PAGE).as_uri())
     except (UnknownFormatError, BrokenTraceError):  # the tracer had nothing to write
@@ -208,13 +206,13 @@ def _print_script(scheduler: str, command: tuple[str, ...], tracer: str, repeat:
 def _check(folder: Path, *, as_json: bool) -> None:
     from ioprism.recording.choice import check_machine
     from ioprism.reports import to_json
-    from ioprism.reports.to_terminal import record as form
+    from ioprism.reports.to_terminal.compare import show_checks
 
     checks = check_machine(folder.resolve())
     if as_json:
         click.echo(to_json.plain_document({"checks": [asdict(check) for check in checks]}))
     else:
-        form.show_checks(checks, output.console())
+        show_checks(checks, output.console())
 
 
 def _report(
@@ -233,9 +231,12 @@ def _report(
     from ioprism.api import analyse
     from ioprism.comparison.steps import compare_sides, read_side
     from ioprism.recording.steps import PAGE, estimate_overhead, read_run
-    from ioprism.reports.to_terminal import compare as compare_form
-    from ioprism.reports.to_terminal import record as form
-    from ioprism.reports.to_terminal import report as report_form
+    from ioprism.reports.to_terminal.compare import (
+        show_comparison,
+        show_end,
+        show_trials,
+    )
+    from ioprism.reports.to_terminal.report import show_report
 
     run = recording.runs[-1]
     with output.progress("reading events", quiet=quiet):
@@ -257,12 +258,12 @@ def _report(
             trials=[trial.to_dict() for trial in trials],
         )
     elif not quiet:
-        form.show_end(recording, run, overhead, console)
-        report_form.show(report.document, console)
+        show_end(recording, run, overhead, console)
+        show_report(report.document, console)
         if comparison is not None:
-            compare_form.show(comparison, console)
+            show_comparison(comparison, console)
         if rounds:
-            form.show_trials(trials, console)
+            show_trials(trials, console)
         output.show_warnings(trace)
     output.say_written(recording.folder / PAGE, quiet=quiet)
     return comparison is not None and fail_on is not None and comparison.is_regression(fail_on)

@@ -1,24 +1,28 @@
-"""``ioprism report``: everything about a job in one go, here and as one page."""
+"""``ioprism report``, ``demo`` and ``explore``: everything about a job, here and as one page."""
 
 from __future__ import annotations
 
+import shutil
+import signal
 from pathlib import Path
 
 import click
 
-from ioprism.api import analyse
+from ioprism.api import analyse, sample_log
 from ioprism.command import options, output
-from ioprism.command.figure_options import FigureRequest, page_or_figure
-from ioprism.command.options import Command, option
+from ioprism.command.options import Command, FigureRequest, option, page_or_figure
 from ioprism.diagnosis.steps import DiagnosisOptions
-from ioprism.engine.local import LocalEngine
+from ioprism.engine.base import LocalEngine
+from ioprism.explore import exploring
+from ioprism.formats.registry import read_trace
 from ioprism.model.verdict import Severity
 from ioprism.report_steps import ReportSettings
+from ioprism.reports import to_json
 from ioprism.reports.report import report_endings
-from ioprism.reports.to_terminal import report as terminal_form
+from ioprism.reports.to_terminal.report import show_report
 from ioprism.settings import Thresholds, read_thresholds
+from ioprism.storage.atomic import atomic_write, atomic_write_text
 
-FAILED = 3  # exit code when --fail-on was met
 LEVELS = tuple(Severity)
 
 
@@ -68,10 +72,102 @@ def report(
     if as_json:
         click.echo(analysis.to_json())
     else:
-        terminal_form.show(analysis.document, output.console())
+        show_report(analysis.document, output.console())
         output.show_warnings(trace)
     output.say_written(page, figure.path if figure else None, quiet=quiet)
     if fail_on is not None and any(
         LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in analysis.findings
     ):
-        click.get_current_context().exit(FAILED)
+        click.get_current_context().exit(output.FAILED)
+
+
+PAGE = "report.html"
+
+
+@click.command(cls=Command)
+@option(
+    "--output",
+    "-o",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("ioprism-demo"),
+    help="Folder for a copy of the sample log and the results.",
+)
+@options.quiet
+def demo(folder: Path, quiet: bool) -> None:
+    """Analyse the sample log of a checkpointing MPI job.
+
+    The job writes small pieces to a shared file at every checkpoint, one of its ranks is a
+    straggler, and it opens thousands of files when it starts.
+
+    Example: ioprism demo --output demo
+    """
+    sample = sample_log()
+    log = folder / sample.name
+    ours = log.exists()  # what an earlier demo left may be replaced, other files may not
+    if not ours:
+        with atomic_write(log) as target:
+            shutil.copyfile(sample, target)
+    trace = read_trace(log)
+    analysis = analyse(trace)
+    described = analysis.document.characteristics.to_dict()
+    documents = {
+        "characteristics.json": to_json.document(trace, described),
+        "report.json": analysis.to_json(),
+    }
+    for name, text in documents.items():
+        atomic_write_text(folder / name, text, replace=ours)
+    analysis.to_html(folder / PAGE, replace=ours)
+    show_report(analysis.document, output.console())
+    output.show_warnings(trace)
+    if not quiet:
+        output.say(f"\nThe sample log and the results are in {folder}.")
+        output.say(f"Open {folder / PAGE} in a browser.")
+
+
+@click.command(cls=Command)
+@options.traces
+@option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port to listen on; 0 chooses a free one.",
+)
+@option("--browser", is_flag=True, help="Open the page in a browser.")
+@options.format_name
+@options.as_json
+@options.quiet
+def explore(
+    paths: tuple[Path, ...],
+    *,
+    port: int,
+    browser: bool,
+    format_name: str | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Serve the report of a trace of any size to a browser on this machine only.
+
+    The address holds a secret: whoever has it and an account on this machine can see the
+    trace. Ctrl-C stops.
+
+    Example: ioprism explore run42.darshan
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it cleans up as for Ctrl-C
+    trace = options.read_job(paths, format_name)
+    if not quiet:
+        output.say("reading events…")
+    with exploring(trace, engine=LocalEngine(), port=port) as server:
+        try:  # who has read the address may stop it immediately
+            if as_json:
+                click.echo(to_json.document(trace, {"address": server.address}))
+            else:
+                click.echo(server.address)
+            if not quiet:
+                output.say("Open this address in a browser; Ctrl-C stops.")
+            if browser:
+                click.launch(server.address)
+            server.serve_forever()
+        except KeyboardInterrupt:
+            if not quiet:
+                output.say("stopped")

@@ -9,7 +9,7 @@ import click
 from ioprism.command import options, output
 from ioprism.command.options import PATH, Command, NumberRange, option
 from ioprism.reports import to_json
-from ioprism.reports.to_terminal import schedule as terminal_form
+from ioprism.reports.to_terminal.site import show_schedule
 from ioprism.scheduling.policies import POLICIES
 from ioprism.scheduling.result import Schedule
 from ioprism.scheduling.steps import (
@@ -111,7 +111,7 @@ def schedule(
     if as_json:
         click.echo(to_json.document_of(result.to_dict(), paths=paths, format_name="workload"))
     else:
-        terminal_form.show(result, output.console())
+        show_schedule(result, output.console())
     output.say_written(page, quiet=quiet)
 
 
@@ -120,7 +120,7 @@ def _schedule(paths: tuple[Path, ...], settings: ScheduleSettings) -> Schedule:
         return schedule_workload(None, settings)
     source = ", ".join(path.name for path in options.shown_paths(paths))
     if len(paths) == 1 and paths[0].suffix == ".toml":
-        from ioprism.formats.workloads import read_workload
+        from ioprism.formats.beside_trace import read_workload
 
         return schedule_workload(read_workload(paths[0]), settings, source=source)
     if len(paths) == 1 and (paths[0] / "ioprism-site.json").is_file():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ioprism.cli.insights import server_loads
+from ioprism.cli.diagnose import server_loads
 from ioprism.command import options, output
 from ioprism.command.options import PAGE, PATH, Decorator, NumberRange, option, stack_decorators
 from ioprism.errors import IoprismError
@@ -164,14 +164,14 @@ def _table(subject: str, what: str) -> click.Command:
 def _show_table(
     tables: SiteTables, subject: str, top: int, *, as_json: bool, by: str = "pattern"
 ) -> None:
-    from ioprism.reports.to_terminal import site as terminal_form
+    from ioprism.reports.to_terminal.site import show_site
     from ioprism.site.summary import site_table
 
     table = site_table(tables, subject, top=top or None, by=by)
     if as_json:
         click.echo(to_json.plain_document(table.to_dict()))
     else:
-        terminal_form.show(table, output.console())
+        show_site(table, output.console())
 
 
 @site.command()

@@ -39,7 +39,7 @@ class RunCause:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ComparedRun:
     """What a comparison needs to know of one run."""
 
     characteristics: Characteristics
@@ -219,7 +219,7 @@ def _difference_dict(found: Difference | None) -> dict[str, Any] | None:
     }
 
 
-def compare(before: Sequence[Run], after: Sequence[Run]) -> Comparison:
+def compare(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) -> Comparison:
     """Compare one or several runs on each side; findings and causes are the same by their code."""
     first, second = (_by_code(f for run in runs for f in run.findings) for runs in (before, after))
     causes = tuple(_causes(before, after))
@@ -238,7 +238,9 @@ def compare(before: Sequence[Run], after: Sequence[Run]) -> Comparison:
 
 
 def _difference(
-    before: Sequence[Run], after: Sequence[Run], value: Callable[[Run], float | None]
+    before: Sequence[ComparedRun],
+    after: Sequence[ComparedRun],
+    value: Callable[[ComparedRun], float | None],
 ) -> Difference | None:
     """Compare what all runs have; None where one lacks it."""
     sides = [[number for run in runs if (number := value(run)) is not None]
@@ -248,7 +250,7 @@ def _difference(
     return difference(*sides)
 
 
-def _causes(before: Sequence[Run], after: Sequence[Run]) -> Iterator[CauseChange]:
+def _causes(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) -> Iterator[CauseChange]:
     """Yield the causes of the runs before, largest saving first, and what is left of each."""
     sums: dict[str, list[RunCause]] = {}
     for run in before:
@@ -289,7 +291,7 @@ def _promise(causes: Sequence[CauseChange]) -> Promise | None:
     )
 
 
-def _unlike(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
+def _unlike(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) -> Iterator[str]:
     """Name what differs between the sides although it should not."""
     for what, value in UNCHANGED.items():
         old, new = ({value(run) for run in runs} - {None} for runs in (before, after))
@@ -308,7 +310,7 @@ def _unlike(before: Sequence[Run], after: Sequence[Run]) -> Iterator[str]:
             )
 
 
-UNCHANGED: Mapping[str, Callable[[Run], object]] = {
+UNCHANGED: Mapping[str, Callable[[ComparedRun], object]] = {
     "the program": lambda run: _program(run.characteristics.job.executable),
     "the number of ranks": lambda run: run.characteristics.job.ranks,
     "the trace format": lambda run: run.format or None,
@@ -333,7 +335,7 @@ def _by_code(findings: Iterable[Finding]) -> dict[str, Finding]:
     return by_code
 
 
-def _metrics(before: Sequence[Run], after: Sequence[Run]) -> Iterator[Metric]:
+def _metrics(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) -> Iterator[Metric]:
     """Yield every number: its mean on each side, and whether noise explains the difference."""
     for name, (value, less_is_better) in NUMBERS.items():
         change = _difference(before, after, value)
@@ -349,7 +351,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return fmean(known) if known else None
 
 
-Number = Callable[[Run], float | None]
+Number = Callable[[ComparedRun], float | None]
 
 
 def _numbers() -> Iterator[tuple[str, Number, bool | None]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ioprism.comparison.changes import Comparison, Run, RunCause, compare
+from ioprism.comparison.changes import ComparedRun, Comparison, RunCause, compare
 from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
@@ -68,11 +68,11 @@ def compare_sides(before: Side, after: Side) -> Comparison:
     return compare(*(_runs(side, side.seconds if measured else None) for side in sides))
 
 
-def _runs(side: Side, seconds: Sequence[float] | None) -> list[Run]:
+def _runs(side: Side, seconds: Sequence[float] | None) -> list[ComparedRun]:
     own = [document.trace.job.runtime for document in side.documents]
     lengths: Sequence[float | None] = own if seconds is None else seconds
     return [
-        Run(
+        ComparedRun(
             characteristics=document.characteristics,
             findings=document.findings,
             runtime=length,

@@ -12,14 +12,12 @@ from ioprism.diagnosis.limits import MAJORITY
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.diagnosis.sampling import MOST_CALLS, first_look
 from ioprism.engine.base import Engine
-from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
-from ioprism.model.trace import Partition, Trace, Warn
+from ioprism.model.trace import LAYERS, Partition, Trace, Warn
 from ioprism.model.usage import DIRECTIONS, NAMELESS
 from ioprism.settings import Thresholds
-from ioprism.views.calls.access import misalignment
-from ioprism.views.calls.call_class import SLOTS
-from ioprism.views.calls.longest_calls import BACKWARD, REPEATED, TimeOfCalls
+from ioprism.views.access import BACKWARD, REPEATED, TimeOfCalls, misalignment
+from ioprism.views.call_class import SLOTS
 
 
 @dataclass(frozen=True, slots=True)

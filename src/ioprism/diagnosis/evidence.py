@@ -12,8 +12,7 @@ import numpy as np
 
 from ioprism.formats.darshan.meaning import DATA_MODULES
 from ioprism.model.arrays import median
-from ioprism.model.layers import LAYERS, deepest
-from ioprism.model.trace import Completeness, Job
+from ioprism.model.trace import LAYERS, Completeness, Job, deepest
 from ioprism.model.usage import (
     DIRECTIONS,
     EVERYONE,
@@ -28,7 +27,7 @@ from ioprism.model.usage import (
     heat_loads,
 )
 from ioprism.settings import Thresholds
-from ioprism.views.counters.module_usage import columnar, usage_of
+from ioprism.views.module_usage import columnar, usage_of
 
 if TYPE_CHECKING:
     from ioprism.engine.base import Engine

@@ -14,10 +14,10 @@ from ioprism.model.trace import Trace
 from ioprism.model.usage import RankLoad, Usage
 from ioprism.phase_detection.find import LayerPhases, phases_beside
 from ioprism.settings import Thresholds
-from ioprism.views.calls.access import AccessPattern, TouchedRanges
-from ioprism.views.calls.totals import TargetLoad
-from ioprism.views.counters.usage import event_usages, rank_loads, target_bytes
-from ioprism.views.time.bandwidth_changes import Extent
+from ioprism.views.access import AccessPattern, TouchedRanges
+from ioprism.views.counters import event_usages, rank_loads, target_bytes
+from ioprism.views.intervals import Extent
+from ioprism.views.totals import TargetLoad
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from ioprism.diagnosis.counted_calls import rows_known_by_counters
-from ioprism.diagnosis.files import Files
 from ioprism.diagnosis.late_ranks import (
     LateRanks,
     find_late_ranks,
@@ -35,9 +34,10 @@ from ioprism.diagnosis.rows import (
     single_calls,
 )
 from ioprism.diagnosis.sampling import NOT_IO, SampledCalls, sampled_calls
+from ioprism.diagnosis.targets import Files
 from ioprism.engine.base import Engine
 from ioprism.model.arrays import unite
-from ioprism.model.files import without_data
+from ioprism.model.schema import without_data
 from ioprism.model.trace import Trace
 from ioprism.model.usage import SHARED_MEMORY
 

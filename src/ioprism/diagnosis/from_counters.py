@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.diagnosis.evidence import Evidence
-from ioprism.diagnosis.files import files_of_log
 from ioprism.diagnosis.heat import HeatPhases, heat_phases
 from ioprism.diagnosis.limits import NEARLY_ALL, Limits
 from ioprism.diagnosis.observed import LibraryFile, Observed
@@ -26,6 +25,7 @@ from ioprism.diagnosis.rows import (
     IoPhases,
     io_phases,
 )
+from ioprism.diagnosis.targets import files_of_log
 from ioprism.model.arrays import believable_metadata, unite
 from ioprism.model.usage import NAMELESS, Usage
 

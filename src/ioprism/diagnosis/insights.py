@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rules.registry import Insights
 from ioprism.diagnosis.steps import DiagnosisOptions, JobHistory, first_views, judge_job
-from ioprism.engine.processes import CRASHED, map_in_processes
+from ioprism.engine.cluster import CRASHED, map_in_processes
 from ioprism.errors import IoprismError
 from ioprism.formats.job_groups import Group
 from ioprism.formats.reading import Reading
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # a small log is judged without a table library
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedJob:
     """One job and what was found in it."""
 
     paths: Group
@@ -58,7 +58,7 @@ def insights_body(insights: Insights, job: Job) -> dict[str, Any]:
     }
 
 
-def jobs_body(jobs: Sequence[Judged], failures: Sequence[str]) -> dict[str, Any]:
+def jobs_body(jobs: Sequence[JudgedJob], failures: Sequence[str]) -> dict[str, Any]:
     """Return many jobs: each with its findings, and in how many jobs each code comes up."""
     codes = Counter(finding.code for job in jobs for finding in job.insights.findings)
     return {
@@ -84,7 +84,7 @@ def judge_group(
     servers: ServerLoads | None = None,
     site: JobHistory | None = None,
     progress: Progress | None = None,
-) -> Judged:
+) -> JudgedJob:
     """Judge one job.
 
     Args:
@@ -96,8 +96,7 @@ def judge_group(
         site: what other jobs of the site reached.
         progress: is told how many events were read.
     """
-    from ioprism.engine.local import LocalEngine
-    from ioprism.engine.prepared import SharedViews, in_memory
+    from ioprism.engine.base import LocalEngine, SharedViews, in_memory
     from ioprism.formats.registry import read_trace
 
     trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
@@ -105,7 +104,7 @@ def judge_group(
     engine = SharedViews(LocalEngine(progress), held, first_views(held, thresholds))
     evidence = with_background_load(evidence_of_trace(held, engine, thresholds), servers)
     insights = judge_job(evidence, held, engine, options=DiagnosisOptions(site=site))
-    return Judged(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
+    return JudgedJob(trace.paths, trace.format, trace.job, trace.completeness.warnings, insights)
 
 
 def with_background_load(evidence: Evidence, servers: ServerLoads | None) -> Evidence:
@@ -126,7 +125,7 @@ def judge_many(
     servers: ServerLoads | None = None,
     site: JobHistory | None = None,
     progress: Callable[[int], None],
-) -> Iterator[Judged | Failed]:
+) -> Iterator[JudgedJob | Failed]:
     """Judge many jobs in order, on all cores."""
     work = partial(
         _attempt,
@@ -141,12 +140,12 @@ def judge_many(
         yield result
 
 
-def _attempt(group: Group, **given: Any) -> Judged | Failed:  # noqa: ANN401 - as `judge_group` has
+def _attempt(group: Group, **given: Any) -> JudgedJob | Failed:  # noqa: ANN401 - as `judge_group` has
     try:
         return judge_group(group, **given)
     except (IoprismError, OSError) as error:
         return Failed(str(error).partition("\n")[0])
 
 
-def _crash_of(group: Group) -> Judged | Failed:
+def _crash_of(group: Group) -> JudgedJob | Failed:
     return Failed(f"{printable(str(group[0]))}: {CRASHED}")

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ioprism.diagnosis.rows import CallRows, Flags, Floats, Ints, first_of_each, own_time
-from ioprism.diagnosis.significance import rank_test
+from ioprism.diagnosis.rows import CallRows, Flags, Floats, Ints, first_of_each, own_time, rank_test
 from ioprism.model.arrays import Cover, unite
 
 if TYPE_CHECKING:

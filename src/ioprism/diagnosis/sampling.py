@@ -13,13 +13,13 @@ from ioprism.diagnosis.rows import Floats, Ints
 from ioprism.engine.base import Engine, View
 from ioprism.model.arrays import unite
 from ioprism.model.trace import Trace
-from ioprism.views.calls.totals import Totals
-from ioprism.views.time.intervals import (
+from ioprism.views.intervals import (
     BusyIntervals,
     CallsInWindows,
     CallsPerWindow,
     FirstCalls,
 )
+from ioprism.views.totals import Totals
 
 MOST_CALLS = 300_000  # that are looked at one by one
 SLICES = 64  # of phases that are too large, in total: enough moments to see when ranks finish

@@ -16,7 +16,7 @@ from ioprism.engine.base import Engine
 from ioprism.model.arrays import Cover
 from ioprism.model.trace import Partition, Trace, Warn
 from ioprism.model.verdict import EpochShare, Stage
-from ioprism.views.calls.totals import ApplicationEvents
+from ioprism.views.totals import ApplicationEvents
 
 # Words that training frameworks and tracers use, the first that fits counts. A loop's own events
 # are `.iter`, waiting for the next item, and `.yield`, what is done with it.

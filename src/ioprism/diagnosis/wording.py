@@ -11,14 +11,14 @@ from pathlib import Path
 from posixpath import dirname
 from typing import Any
 
-from ioprism.diagnosis.files import LOCAL, common_directory
-from ioprism.diagnosis.limits import MAJORITY
-from ioprism.model.quantities import kind_of, quantity
+from ioprism.diagnosis.limits import MAJORITY, Limits
+from ioprism.diagnosis.targets import LOCAL, common_directory
+from ioprism.model.result import kind_of, quantity
 from ioprism.model.trace import Job, mount_of
 from ioprism.model.usage import FileFacts
 from ioprism.model.verdict import COUNTS, Cause, Possible, Recommendation, Verdict
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_bytes, format_count, format_counted, format_seconds
 
 FOLDER = Path(__file__).parent / "checks"
 MAX_NAMES = 8  # ranks or files that a title lists
@@ -123,9 +123,10 @@ def verdict_line(verdict: Verdict) -> str:
         span = f"{format_seconds(saving.low)} to {format_seconds(saving.high)}"
         gain = f"a fix saves {format_seconds(saving.seconds)} ({span})"
         return f"{first} Main cause: {lower_first(printable(main.title))}; {gain}."
+    where = _where_it_goes(verdict)
     if verdict.possible:
-        return f"{first} {_possible_names(verdict.possible)}"
-    return f"{first} {_without_cause(verdict)}"
+        return " ".join(filter(None, (first, where, _possible_names(verdict.possible))))
+    return f"{first} {f'{where} No cause was found.' if where else _without_cause(verdict)}"
 
 
 def _cannot_judge(verdict: Verdict) -> str:
@@ -144,9 +145,8 @@ def _possible_names(possible: Sequence[Possible]) -> str:
     return f"Cannot tell which of {which} limits the run (at most {upper}); {decide}."
 
 
-def _without_cause(verdict: Verdict) -> str:
-    """Say that no change would help, and where the time goes if not to storage."""
-    stall = verdict.io_stall.seconds
+def _where_it_goes(verdict: Verdict) -> str | None:
+    """Name what takes most of the time, if it is not storage."""
     parts = {line.what: line.seconds for line in verdict.ledger}
     sentences = {
         "programs": "programs load their files: Python modules, shared libraries, settings",
@@ -156,11 +156,25 @@ def _without_cause(verdict: Verdict) -> str:
         "exchange data or wait for each other or for locks",
     }
     for what, sentence in sentences.items():
-        if parts.get(what, 0.0) >= MAJORITY * stall > 0:
-            return f"For {format_seconds(parts[what])} of it {sentence}. No cause was found."
+        if parts.get(what, 0.0) >= MAJORITY * verdict.io_stall.seconds > 0:
+            return f"For {format_seconds(parts[what])} of it {sentence}."
+    return None
+
+
+def _without_cause(verdict: Verdict) -> str:
+    """Say that no change would help, as far as the log can tell."""
+    stall = verdict.io_stall.seconds
+    parts = {line.what: line.seconds for line in verdict.ledger}
     if parts.get("unexplained", 0.0) >= MAJORITY * stall > 0:
         return f"No cause was found; {format_seconds(parts['unexplained'])} of it is unexplained."
-    return "No change would save noticeable time."
+    known = "no change would save noticeable time"
+    if stall < Limits().min_share * verdict.runtime or not verdict.not_checked:
+        return f"N{known[1:]}."
+    nouns = dict.fromkeys(str(texts(one.code)["noun"]) for one in verdict.not_checked)
+    names, others = list(nouns)[:2], len(nouns) - 2
+    rest = f" and {format_counted(others, 'other cause')}" if others > 0 else ""
+    which = (", " if rest else " and ").join(names)
+    return f"As far as the log shows, {known}; it cannot show {which}{rest}."
 
 
 def lower_first(title: str) -> str:

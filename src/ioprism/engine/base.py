@@ -1,14 +1,17 @@
-"""A view says what to compute in two steps; an engine says where."""
+"""A view says what to compute in two steps; an engine says where: on this machine by default."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from ioprism.model.trace import Trace, Warn
+from ioprism.model.trace import MemoryPartition, Progress, Trace, Warn
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from ioprism.engine.summaries import Summaries
 
 
 class View(Protocol):
@@ -101,3 +104,152 @@ class MapsPartitions(Protocol):
     def map_partitions(self, trace: Trace, work: Callable[[int, Any], Any]) -> list[Any]:
         """Apply a function to every partition and its number."""
         ...
+
+
+MAX_HELD = 4_000_000  # events, about 400 MB; reading more again costs less than swapping
+
+
+def in_memory(trace: Trace, *, most: int = MAX_HELD, progress: Progress | None = None) -> Trace:
+    """Return the trace with its events and processes in memory, if there are at most `most`.
+
+    Pieces whose calls alternate in time become one: the order of calls is an answer, too.
+    """
+    pieces: list[pl.DataFrame] = []
+    rows = 0
+    for number, batch in enumerate(trace.batches(), start=1):
+        pieces.append(batch.collect())
+        rows += pieces[-1].height
+        if progress is not None:
+            progress(number)
+        if rows > most:
+            return trace
+    if not rows:
+        return trace
+    if _alternate(pieces):
+        import polars as pl
+
+        pieces = [pl.concat(pieces)]
+    held = trace.derive(partitions=tuple(map(MemoryPartition, pieces)))
+    _ = held.processes  # read here, with the calls that name them
+    return held
+
+
+def _alternate(pieces: Sequence[pl.DataFrame]) -> bool:
+    """Whether calls of one rank are in two pieces, some of each before some of the other."""
+    import polars as pl
+
+    start, by = pl.col("start"), ("rank", "process")
+    spans = [piece.group_by(by).agg(first=start.min(), last=start.max()) for piece in pieces]
+    earlier = (
+        pl.concat(spans)
+        .sort(*by, "first")
+        .select((pl.col("first") < pl.col("last").shift(1).over(by)).any())
+    )
+    return bool(earlier.item())
+
+
+@dataclass(slots=True)
+class SharedViews:
+    """An engine for one trace that computes planned views together and keeps their tables."""
+
+    engine: Engine
+    trace: Trace
+    planned: tuple[View, ...] = ()  # for the next pass, whichever question starts it
+    _kept: list[tuple[View, pl.DataFrame]] = field(default_factory=list)
+
+    def plan(self, *views: View) -> None:
+        """Compute these together with the next view that is asked for."""
+        self.planned += views
+
+    def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
+        """Compute all views in at most one pass over the events, in the order given."""
+        if trace is not self.trace:
+            return self.engine.run(trace, *views)
+        known = [view for view, _ in self._kept]
+        others = [view for view in views if view not in known and view not in self.planned]
+        tables = list(self._kept)
+        if others or any(view in self.planned for view in views):
+            asked = (*self.planned, *others)
+            tables += zip(asked, self.engine.run(trace, *asked), strict=True)
+            self._kept = tables[: len(known) + len(self.planned)]
+            self.planned = ()
+        return tuple(next(table for one, table in tables if one == view) for view in views)
+
+
+# Partial tables are joined when they hold this many rows, so that memory stays bounded.
+ROWS_HELD = 4_000_000
+# What one event needs at most while a view is computed, and one row of a partial table.
+BYTES_PER_EVENT = 400
+BYTES_PER_ROW = 200
+FEWEST_ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """One pass over the events, batch by batch."""
+
+    progress: Progress | None = None
+    memory_limit: int | None = None  # bytes to plan with; None: batches as the reader gives them
+
+    def run(self, trace: Trace, *views: View) -> tuple[pl.DataFrame, ...]:
+        """Compute all views in one pass over the events, in the order given.
+
+        Raises:
+            NotEnoughMemoryError: the result needs more than the limit; before the pass, if a
+                sample shows it.
+        """
+        self._check_beforehand(trace, views)
+        return tuple(one.finish(self.memory_limit) for one in self.summarise(trace, views))
+
+    def _check_beforehand(self, trace: Trace, views: Sequence[View]) -> None:
+        if self.memory_limit is None or not any(isinstance(view, ShardedView) for view in views):
+            return
+        from ioprism.engine.summaries import check_room, needed_by_all, pairs, sample
+
+        samples = [sample(views, pair) for pair in pairs(trace.partitions)]
+        if samples:
+            check_room(needed_by_all(samples, len(trace.partitions)), self.memory_limit)
+
+    def summarise(self, trace: Trace, views: Sequence[View]) -> list[Summaries]:
+        """Return the summaries of all batches, of each view; those of no event if there is none."""
+        import polars as pl
+
+        from ioprism.engine.summaries import Summaries
+        from ioprism.model.schema import EVENTS
+
+        spills = self.memory_limit is not None
+        summaries = [Summaries(view, self.rows_held, spills) for view in views]
+
+        def add(batch: pl.LazyFrame) -> None:
+            partials = pl.collect_all([view.partial(batch) for view in views])
+            for one, partial in zip(summaries, partials, strict=True):
+                one.add(partial)
+
+        number = 0
+        for number, batch in enumerate(self.batches(trace), start=1):
+            add(batch)
+            if self.progress is not None:
+                self.progress(number)
+        if not number:
+            add(EVENTS.empty().lazy())
+        return summaries
+
+    @property
+    def rows_held(self) -> int:
+        """How many rows of partial tables may wait to be joined."""
+        if self.memory_limit is None:
+            return ROWS_HELD
+        return max(FEWEST_ROWS, min(ROWS_HELD, self.memory_limit // (4 * BYTES_PER_ROW)))
+
+    def batches(self, trace: Trace) -> Iterator[pl.LazyFrame]:
+        """Yield the events in pieces that fit into the memory limit."""
+        if self.memory_limit is None:
+            yield from trace.batches()
+            return
+        import polars as pl
+
+        rows = max(FEWEST_ROWS, self.memory_limit // (2 * BYTES_PER_EVENT))
+        for batch in trace.batches():
+            height = batch.select(pl.len()).collect().item()
+            for first in range(0, height, rows):
+                yield batch.slice(first, rows)

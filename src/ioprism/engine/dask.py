@@ -18,16 +18,16 @@ import polars as pl
 
 from ioprism.engine.base import (
     ContinuedPartition,
+    LocalEngine,
     PreparedPartition,
     ShardedView,
     View,
     finish,
 )
 from ioprism.engine.cluster import Cluster, ClusterSettings, Session, connect, death_of_workers
-from ioprism.engine.local import LocalEngine
 from ioprism.engine.summaries import (
     SHARDS,
-    Sample,
+    PartialSizes,
     Summaries,
     check_room,
     needed_by_all,
@@ -43,7 +43,7 @@ PartitionWork = Callable[[int, Partition | None], Found]  # with its number, cou
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TablePart:
     """Tables over some partitions, and what could not be read of them."""
 
     tables: Tables
@@ -72,14 +72,14 @@ class Views:
         """The views whose tables are small enough to be joined in one step."""
         return tuple(view for view in self.every if not isinstance(view, ShardedView))
 
-    def in_order(self, whole: Part, shards: Sequence[Part]) -> Part:
+    def in_order(self, whole: TablePart, shards: Sequence[TablePart]) -> TablePart:
         """Put the finished tables into the order of the views."""
         plain = iter(whole.tables)
         large = iter(
             [pl.concat(tables) for tables in zip(*(s.tables for s in shards), strict=True)]
         )
         tables = tuple(next(large if isinstance(v, ShardedView) else plain) for v in self.every)
-        return Part(tables, whole.warnings)
+        return TablePart(tables, whole.warnings)
 
 
 def expected_failures_returned(work: Callable[..., Found]) -> Callable[..., Found | IoprismError]:
@@ -139,14 +139,14 @@ def on_prepared(
 
 
 @expected_failures_returned
-def sample_of(views: Views, pair: tuple[Partition, Partition]) -> Sample:
+def sample_of(views: Views, pair: tuple[Partition, Partition]) -> PartialSizes:
     """Summarise two neighbouring partitions, to know what all will need."""
     return sample(views.every, pair)
 
 
 def partial_tables(
     views: Views, memory_limit: int | None, number: int, partition: Partition | None
-) -> Part:  # fmt: skip
+) -> TablePart:  # fmt: skip
     """Compute all views of one partition."""
     del number
     completeness = Completeness()
@@ -161,7 +161,7 @@ def partial_tables(
     )
     engine = LocalEngine(memory_limit=memory_limit or _memory_of_worker())
     summaries = engine.summarise(trace, views.every)
-    return Part(
+    return TablePart(
         tuple(one.combine() for one in summaries if not isinstance(one.view, ShardedView)),
         completeness.warnings,
         tuple(zip(*_shards(summaries), strict=True)),
@@ -186,15 +186,15 @@ def _memory_of_worker() -> int | None:
 
 
 @expected_failures_returned
-def shard_of(part: Part, number: int) -> Tables:
+def shard_of(part: TablePart, number: int) -> Tables:
     """Take one shard of the tables of a partition."""
     return part.shards[number]
 
 
 @expected_failures_returned
-def joined_shard(views: Views, *pieces: Tables) -> Part:
+def joined_shard(views: Views, *pieces: Tables) -> TablePart:
     """Finish one shard of the views that are joined in shards."""
-    return Part(
+    return TablePart(
         tuple(
             finish(view, pl.concat(tables).lazy()).collect()
             for view, tables in zip(views.sharded_views, zip(*pieces, strict=True), strict=True)
@@ -203,7 +203,7 @@ def joined_shard(views: Views, *pieces: Tables) -> Part:
 
 
 @expected_failures_returned
-def joined_tables(views: Views, last: bool, *parts: Part) -> Part:
+def joined_tables(views: Views, last: bool, *parts: TablePart) -> TablePart:
     """Join the small tables of some partitions; the last step finishes them."""
     tables = []
     for number, view in enumerate(views.plain):
@@ -211,7 +211,7 @@ def joined_tables(views: Views, last: bool, *parts: Part) -> Part:
         table = finish(view, partials) if last else view.combine(partials)
         tables.append(table.collect())
     messages = dict.fromkeys(message for part in parts for message in part.warnings)
-    return Part(tuple(tables), tuple(messages))
+    return TablePart(tuple(tables), tuple(messages))
 
 
 FAN_IN = 8  # tables that one task joins
@@ -272,7 +272,7 @@ class _Graph:
     memory_limit: int | None
     progress: Progress | None
 
-    def run(self, trace: Trace) -> Part:
+    def run(self, trace: Trace) -> TablePart:
         self._check_beforehand(trace.partitions)
         with warnings.catch_warnings():
             # Events in memory travel with their task: only so can a lost one be done again.

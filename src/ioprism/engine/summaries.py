@@ -43,7 +43,7 @@ def check_room(needed: int, memory_limit: int | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class PartialSizes:
     """Bytes that the results of one partition, and of it and its neighbour, need."""
 
     first: int
@@ -61,7 +61,7 @@ def pairs(partitions: Sequence[Partition]) -> list[tuple[Partition, Partition]]:
     return [(partitions[place], partitions[place + 1]) for place in places]
 
 
-def sample(views: Sequence[View], pair: tuple[Partition, Partition]) -> Sample:
+def sample(views: Sequence[View], pair: tuple[Partition, Partition]) -> PartialSizes:
     """Summarise two partitions as all of them would be."""
     large = [view for view in views if isinstance(view, ShardedView)]
     first, second = (_summaries(large, partition) for partition in pair)
@@ -69,10 +69,10 @@ def sample(views: Sequence[View], pair: tuple[Partition, Partition]) -> Sample:
         view.combine(pl.concat([one, other]).lazy()).collect()
         for view, one, other in zip(large, first, second, strict=True)
     ]
-    return Sample(_memory(large, first), _memory(large, both))
+    return PartialSizes(_memory(large, first), _memory(large, both))
 
 
-def needed_by_all(samples: Sequence[Sample], partitions: int) -> int:
+def needed_by_all(samples: Sequence[PartialSizes], partitions: int) -> int:
     """Bytes that the results of all partitions need."""
     first = sum(one.first for one in samples) / len(samples)
     more = sum(one.both - one.first for one in samples) / len(samples)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ioprism.formats.partition_steps import add_step
+from ioprism.formats.reading import add_step
 from ioprism.model.trace import Trace, Warn
 
 if TYPE_CHECKING:
-    from ioprism.formats.partition_steps import Batches
+    from ioprism.formats.reading import Batches
 
 SUSPICIOUS = 2.0  # seconds between the first calls of two nodes of one job
 LEAST = 0.5  # seconds; nodes are not said to differ by less

@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ioprism.errors import TraceError
-from ioprism.formats.darshan.job import read_job
-from ioprism.formats.darshan.log import read_log
+from ioprism.formats.darshan.log import read_job, read_log
 from ioprism.model.trace import Trace
 
 Group = tuple[Path, ...]

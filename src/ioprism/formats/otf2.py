@@ -13,13 +13,12 @@ from typing import Any
 import polars as pl
 
 from ioprism.errors import BrokenTraceError, ReaderUnavailableError
-from ioprism.formats.budget import PER_BYTE, allowance
 from ioprism.formats.calls import Row, RowPartition, TraceSpan, plausible
 from ioprism.formats.isolation import IsolationError, attempt
-from ioprism.model.files import file_table
-from ioprism.model.layers import LAYERS
-from ioprism.model.schema import OPERATIONS, PROCESSES
-from ioprism.model.trace import Job, Trace, Warn
+from ioprism.formats.reading import PER_BYTE, allowance
+from ioprism.model.schema import OPERATIONS, PROCESSES, file_table
+from ioprism.model.trace import LAYERS, Job, Trace, Warn
+from ioprism.text import printable
 from ioprism.units import format_counted
 
 MAGIC = b"\x03BOTF2"
@@ -58,8 +57,8 @@ class Otf2Reader:
         """Go through the events once to learn files and processes."""
         library = _library(source)
         anchor = _anchor(source) or source
+        size = sum(path.stat().st_size for path in _files(anchor, source) if path.suffix == ".def")
         try:
-            size = sum(path.stat().st_size for path in anchor.parent.rglob("*.def"))
             attempt(
                 _OPEN,
                 json.dumps(str(anchor)),
@@ -260,6 +259,19 @@ class _EventStep:
 
 def _process_table(locations: _Locations) -> pl.DataFrame:
     return PROCESSES.conform(pl.DataFrame(locations.facts, schema_overrides={"host": pl.String}))
+
+
+def _files(anchor: Path, source: Path) -> Iterator[Path]:
+    """Yield the files of an archive.
+
+    Raises:
+        BrokenTraceError: one of them is a pipe or a device, on which the library would wait.
+    """
+    for path in (anchor.with_suffix(".def"), *anchor.with_suffix("").rglob("*")):
+        if path.is_file():
+            yield path
+        elif not path.is_dir():
+            raise _broken(source, f"{printable(path.name)} is not a file")
 
 
 def _broken(source: Path, why: object) -> BrokenTraceError:

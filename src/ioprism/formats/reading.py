@@ -1,4 +1,20 @@
-"""How traces are read: on whose clocks, and by which workers.
+"""What all readers share: which files may be read, how much of them, and which events are possible.
+
+How much memory an input may take: bounded by the size of the input itself.
+
+What streams may be any size: calls are read in pieces, however many there are. What has to be
+in memory together (tables of names, inflated blobs, lists that were written in a short form) is
+refused before it is allocated if it needs more than `BASE` and `PER_BYTE` times the bytes of the
+file. Real inputs stay far below: text and logs compress to a tenth or a twentieth.
+
+`ioprism --reading-budget SIZE`, or the variable IOPRISM_READING_BUDGET, sets another limit.
+
+One gate for the events of all readers: what cannot be true is left out, and counted.
+
+Traces are untrusted, and a single call of 1e308 seconds or -5 bytes would make every sum of an
+answer wrong. Readers pass on what a trace says; this is where it is judged.
+
+How traces are read: on whose clocks, and by which workers.
 
 Every command that reads a trace needs this module, so it does not load a table library.
 """
@@ -7,13 +23,256 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ioprism.errors import UsageError
+from ioprism.errors import BrokenTraceError, NoSuchTraceError, OverBudgetError, UsageError
+from ioprism.model.trace import LARGEST_PLAUSIBLE, MOST_RANKS, Job, Partition, Trace, Warn
 from ioprism.text import read_small_text
+from ioprism.units import format_counted, parse_bytes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def check_readable(source: Path) -> None:
+    """Refuse what would keep us waiting for ever, or what we are not allowed to read.
+
+    Raises:
+        BrokenTraceError: it is neither file nor folder, or closed to us.
+    """
+    folder = source.is_dir()
+    if not folder and source.exists() and not source.is_file():
+        raise BrokenTraceError(
+            "this is a pipe, socket or device, and it would be read more than once.\n"
+            "Hint: write it to a file, and name that.",
+            source=source,
+        )
+    if source.exists() and not os.access(source, os.R_OK | os.X_OK if folder else os.R_OK):
+        raise BrokenTraceError(
+            "permission denied.\nHint: ask its owner to let you read it.", source=source
+        )
+
+
+def check_file(source: Path) -> None:
+    """Refuse anything but a file that can be read again.
+
+    Raises:
+        NoSuchTraceError: the path does not exist.
+        BrokenTraceError: it is a folder, a pipe or a device, or closed to us.
+    """
+    if not source.exists():
+        raise NoSuchTraceError(source)
+    if source.is_dir():
+        raise BrokenTraceError(
+            "this is a folder, but a file is needed.\nHint: name a file in it.", source=source
+        )
+    check_readable(source)
+
+
+def files_below(folder: Path) -> list[Path]:
+    """Every file in a folder and its folders, sorted.
+
+    A folder that is closed to us is listed itself, so that opening it gives the reason.
+    """
+    files: list[Path] = []
+    walk = os.walk(folder, onerror=lambda error: files.append(Path(error.filename)))
+    for place, _, names in walk:
+        files += (path for name in names if (path := Path(place, name)).is_file())
+    return sorted(files)
+
+
+VARIABLE = "IOPRISM_READING_BUDGET"
+BASE = 256 * 2**20  # bytes that any input may take
+PER_BYTE = 200  # bytes of memory for each byte of the file
+BLOCK = 512  # bytes, in which stat(2) counts what a file takes on the disk
+
+
+class Budget:
+    """Counts what is held for one input."""
+
+    def __init__(self, source: Path) -> None:
+        self.source = source
+        self.allowed = allowance(source)
+        self.held = 0
+
+    def take(self, size: int, what: str) -> None:
+        """Count what is about to be allocated, in bytes.
+
+        Raises:
+            OverBudgetError: that would be more than the input may take.
+        """
+        self.held += size
+        if self.held > self.allowed:
+            raise OverBudgetError(self.source, what=what, needed=self.held, allowed=self.allowed)
+
+
+@contextmanager
+def reading_budget(size: int) -> Iterator[None]:
+    """Set the limit, in bytes, here and in processes that are started meanwhile."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(size)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def allowance(source: Path) -> int:
+    """Return how many bytes of memory a file may take.
+
+    Raises:
+        UsageError: the variable is set, but not to a size.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return parse_bytes(chosen)
+    status = source.stat()
+    return BASE + PER_BYTE * min(status.st_size, BLOCK * status.st_blocks)  # holes do not count
+
+
+if TYPE_CHECKING:  # small signals are read without a table library
+    import polars as pl
+
+    Batches = Iterator[pl.LazyFrame]
+    BatchStep = Callable[[Batches, Warn], Batches]  # partitions travel, so it can be pickled
+
+
+def add_step(partition: Partition, step: BatchStep) -> ChangedPartition:
+    """Return a partition whose batches pass through a step."""
+    kind = ChangedRange if hasattr(partition, "prepare") else ChangedPartition
+    return kind(partition, step)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangedPartition:
+    """A partition whose batches pass through a step."""
+
+    inner: Any
+    step: BatchStep
+
+    def batches(self, warn: Warn) -> Batches:
+        """Yield the changed batches."""
+        return self.step(self.inner.batches(warn), warn)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangedRange(ChangedPartition):
+    """The same for a part of a file for which the parts before it matter."""
+
+    @property
+    def continues(self) -> int:
+        """How many of the partitions in front of it belong to the same file."""
+        return int(self.inner.continues)
+
+    def prepare(self) -> ChangedPreparedRange:
+        """Read it as far as that is possible without the parts before it."""
+        return ChangedPreparedRange(self.inner.prepare(), self.step)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangedPreparedRange:
+    """A part that was read without the parts before it."""
+
+    inner: Any
+    step: BatchStep
+
+    @property
+    def moves(self) -> Any:  # noqa: ANN401 - only the format knows
+        """What later parts have to know of this one."""
+        return self.inner.moves
+
+    def continue_after(self, earlier: Sequence[Any], warn: Warn) -> Batches:
+        """Yield the changed batches, given the moves of the parts before this one."""
+        return self.step(self.inner.continue_after(earlier, warn), warn)
+
+
+LATEST = 1e11  # seconds; beyond any clock
+SIZES = ("bytes", "offset")
+
+
+def leave_out_impossible(batches: Batches, warn: Warn, *, source: str) -> Batches:
+    """Pass on what is plausible; warn about what was left out of a trace."""
+    impossible = dict.fromkeys(("times", *SIZES), 0)
+    for batch in batches:
+        implausible = batch.select(times=_wrong_times(), **_wrong_sizes()).sum().collect()
+        for name, number in implausible.row(0, named=True).items():
+            impossible[name] += number or 0
+        yield _sound(batch) if sum(implausible.row(0)) else batch
+    _warn_of_impossible(impossible, lambda message: warn(f"{source}: {message}"))
+
+
+def _wrong_times() -> pl.Expr:
+    import polars as pl
+
+    start, end = pl.col("start"), pl.col("end")
+    sound = (start.abs() < LATEST) & (end.abs() < LATEST) & (end >= start)
+    return sound.fill_null(False).not_()  # NaN compares as larger than every number
+
+
+def _possible(name: str) -> pl.Expr:
+    import polars as pl
+
+    return pl.col(name).is_between(0, LARGEST_PLAUSIBLE)
+
+
+def _wrong_sizes() -> dict[str, pl.Expr]:
+    """Sizes that a call which counts gives, and that cannot be."""
+    counts = _wrong_times().not_()
+    return {name: _possible(name).not_().fill_null(False) & counts for name in SIZES}
+
+
+def _sound(batch: pl.LazyFrame) -> pl.LazyFrame:
+    import polars as pl
+
+    kept = [pl.when(_possible(name)).then(pl.col(name)).alias(name) for name in SIZES]
+    return batch.filter(_wrong_times().not_()).with_columns(kept)
+
+
+def _warn_of_impossible(impossible: dict[str, int], warn: Warn) -> None:
+    if impossible["times"]:
+        warn(f"{format_counted(impossible['times'], 'call')} with impossible times left out")
+    for name in SIZES:
+        if impossible[name]:
+            what = "size" if name == "bytes" else "offset"
+            many = format_counted(impossible[name], "call")
+            warn(f"{many} with an impossible {what}, which is left out")
+
+
+def _plausible_job(job: Job, warn: Warn) -> Job:
+    for name in ("runtime", "start_time", "end_time"):
+        value = getattr(job, name)
+        if value is not None and not 0 <= value < LATEST:
+            what = name.replace("_", " ")
+            warn(f"the job's {what} of {value:g} s is impossible; it is left out")
+            changed: dict[str, Any] = {name: None}
+            job = replace(job, **changed)
+    if job.ranks is not None and not 0 <= job.ranks <= MOST_RANKS:
+        warn("the job's number of ranks is impossible; it is left out")
+        job = replace(job, ranks=None)
+    return job
+
+
+def check_plausibility(trace: Trace) -> Trace:
+    """Return a trace without events and facts about the job that cannot be true."""
+    name = trace.paths[0].name if trace.paths else trace.format
+    check = partial(leave_out_impossible, source=name)
+    return trace.derive(
+        job=_plausible_job(trace.job, trace.completeness.warn),
+        partitions=tuple(
+            # Some readers have judged every event themselves.
+            one if getattr(one, "judged", False) else add_step(one, check)
+            for one in trace.partitions
+        ),
+    )
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -20,7 +20,6 @@ from ioprism.errors import (
     UsageError,
 )
 from ioprism.formats.darshan.log import is_log
-from ioprism.formats.files import check_readable
 from ioprism.formats.job_groups import (
     PER_PROCESS,
     Group,
@@ -30,14 +29,12 @@ from ioprism.formats.job_groups import (
     group_files,
     killed_job,
 )
-from ioprism.formats.plausibility import check_plausibility
-from ioprism.formats.reading import Reading
+from ioprism.formats.reading import Reading, check_plausibility, check_readable
 from ioprism.formats.unrecognised import unrecognised
 from ioprism.model.pseudonyms import anonymise_trace, chosen_pseudonyms
 from ioprism.model.trace import Trace
 from ioprism.plugins import declared
-from ioprism.storage.recordings import RecordedRun, recorded_runs
-from ioprism.storage.remote import exists
+from ioprism.storage.recordings import RecordedRun, exists, recorded_runs
 from ioprism.text import address_of
 
 GROUP = "ioprism.readers"
@@ -56,13 +53,13 @@ BUILT_IN = {
     "tmio": "ioprism.formats.signals.tmio:TmioReader",
     "gekkofs": "ioprism.formats.signals.monitors:GekkoReader",
     "metric-proxy": "ioprism.formats.signals.monitors:MetricProxyReader",
-    "ftio-text": "ioprism.formats.signals.text_signals:FtioTextReader",
+    "ftio-text": "ioprism.formats.signals.monitors:FtioTextReader",
     "store": "ioprism.storage.trace_store:StoreReader",
     "darshan": "ioprism.formats.darshan.reader:DarshanReader",
     "dftracer": "ioprism.formats.dftracer.reader:DftracerReader",
     "recorder": "ioprism.formats.recorder.reader:RecorderReader",
     "strace": "ioprism.formats.strace.reader:StraceReader",
-    "chrome": "ioprism.formats.chrome.reader:ChromeReader",
+    "chrome": "ioprism.formats.chrome:ChromeReader",
     "recorder-parquet": "ioprism.formats.recorder.converted:RecorderParquetReader",
     "recorder-text": "ioprism.formats.recorder.converted:RecorderTextReader",
     "otf2": "ioprism.formats.otf2:Otf2Reader",
@@ -490,7 +487,7 @@ def _check_trace(reader: Reader, trace: Trace, reading: Reading | None) -> Trace
     if reader.name != OWN_STORE:
         trace = check_plausibility(trace)
     elif trace.counters:
-        from ioprism.formats.stored_counters import check_counters
+        from ioprism.formats.darshan.tables import check_counters
 
         trace = check_counters(trace)
     offsets = None if reading is None else reading.clock_offsets

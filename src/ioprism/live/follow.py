@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.signals.monitors import FIELDS, bare
+from ioprism.formats.signals.monitors import GEKKO_FIELDS, bare
 from ioprism.live.intake import Intake
 from ioprism.live.metrics import Counts
 from ioprism.live.state import Journal
@@ -219,8 +219,8 @@ class PackedValues:
             return
         self._fields.append(bare(value))
         self._field_bytes += size
-        if len(self._fields) == len(FIELDS):
-            yield dict(zip(FIELDS, self._fields, strict=True))
+        if len(self._fields) == len(GEKKO_FIELDS):
+            yield dict(zip(GEKKO_FIELDS, self._fields, strict=True))
             self._fields, self._field_bytes = [], 0
 
 

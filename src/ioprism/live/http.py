@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 import queue
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, ClassVar
 
-from ioprism.errors import UsageError
 from ioprism.live import metrics
 from ioprism.live.intake import WatchedJob
 from ioprism.live.publish import prediction_values
 from ioprism.live.watch import Watch
-from ioprism.local_http import HTML, JSON, LocalHandler, LocalServer, RefusedError
-from ioprism.periodicity.online.expectation import PhaseAhead, overlaps, phases_ahead
-from ioprism.periodicity.online.tracker import Tracker
+from ioprism.local_http import HTML, JSON, BackgroundServer, LocalHandler, RefusedError
+from ioprism.periodicity.looks import PhaseAhead, overlaps, phases_ahead
+from ioprism.periodicity.tracker import Tracker
 from ioprism.reports import to_json
 from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_html.period import curve
@@ -26,24 +24,12 @@ LAGGING = 1.0  # seconds that an analysis waits, above which the service says th
 KEEP_ALIVE = 15.0  # seconds between signs of life to a silent listener
 
 
-class WatchServer(LocalServer):
+class WatchServer(BackgroundServer):
     """Serves one watch; requests run in threads."""
 
     def __init__(self, watch: Watch, host: str, port: int, *, token: str | None = None) -> None:
         self.watch = watch
-        try:
-            super().__init__((host, port), WatchHandler, token=token)
-        except (OSError, OverflowError) as error:
-            raise UsageError(
-                f"cannot serve on {host}:{port}: {error}.\n"
-                "Hint: choose another --http port; 0 takes any."
-            ) from error
-        threading.Thread(target=self.serve_forever, args=(0.5,), name="http", daemon=True).start()
-
-    def close(self) -> None:
-        """Stop serving."""
-        self.shutdown()
-        self.server_close()
+        super().__init__(host, port, WatchHandler, token=token)
 
 
 class WatchHandler(LocalHandler):

@@ -20,10 +20,9 @@ from ioprism.formats.signals.messages import (
     parse_value,
 )
 from ioprism.live.metrics import Counts
-from ioprism.model.arrays import median
-from ioprism.model.signal import FloatArray
-from ioprism.periodicity.online.stream_buffers import CODES, Codes
-from ioprism.periodicity.online.tracker import Prediction, Tracker, TrackerSettings
+from ioprism.model.arrays import FloatArray, median
+from ioprism.periodicity.stream_buffers import CODES, Codes
+from ioprism.periodicity.tracker import Prediction, Tracker, TrackerSettings
 
 FURTHEST = 30 * 86400.0  # seconds; what is further from the signal is taken for an error
 LATEST = 1e11  # seconds, beyond any clock

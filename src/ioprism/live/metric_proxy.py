@@ -14,7 +14,7 @@ from ioprism.formats.signals.monitors import metric_series, metrics_in
 from ioprism.live.access import ServerKeys, is_exposed, zeromq
 from ioprism.live.metrics import Counts
 from ioprism.live.sources import bind_socket
-from ioprism.model.signal import TimeSeries
+from ioprism.model.arrays import TimeSeries
 from ioprism.model.trace import Completeness
 from ioprism.periodicity.detect import Options
 from ioprism.periodicity.of_signal import signal_periodicity

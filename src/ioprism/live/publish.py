@@ -20,7 +20,7 @@ from typing import Any
 from ioprism.live.access import ServerKeys, zeromq
 from ioprism.live.metrics import Counts
 from ioprism.live.sources import bind_socket
-from ioprism.periodicity.online.tracker import Prediction
+from ioprism.periodicity.tracker import Prediction
 from ioprism.reports import to_json
 
 

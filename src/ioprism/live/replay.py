@@ -16,9 +16,8 @@ from ioprism.command import options, output
 from ioprism.command.options import NumberRange, option
 from ioprism.errors import NotEnoughDetailError, OutputError, UsageError
 from ioprism.live.access import ClientKeys, client_keys, endpoint, zeromq
-from ioprism.model.layers import deepest
-from ioprism.model.signal import FloatArray
-from ioprism.model.trace import Trace
+from ioprism.model.arrays import FloatArray
+from ioprism.model.trace import Trace, deepest
 from ioprism.units import format_counted
 
 SHORTEST = 1e-6  # seconds

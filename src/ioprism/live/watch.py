@@ -29,7 +29,7 @@ from ioprism.live.metrics import Counts, Latency
 from ioprism.live.publish import Answer, Broker, Listener
 from ioprism.live.sources import StreamSource
 from ioprism.live.state import Journal, read_journal
-from ioprism.periodicity.online.tracker import Prediction, Tracker, TrackerSettings
+from ioprism.periodicity.tracker import Prediction, Tracker, TrackerSettings
 from ioprism.scheduling.policies import Turns
 
 LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other sources to poll

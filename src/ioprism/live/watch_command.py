@@ -38,10 +38,9 @@ from ioprism.live.publish import Answer, Listener, Publisher, Replier
 from ioprism.live.sources import PullSource, StreamSource, open_source
 from ioprism.live.watch import Watch, WatchSettings
 from ioprism.local_http import LOOPBACK, is_loopback, read_token
-from ioprism.model.signal import Signal
-from ioprism.periodicity.online.tracker import PeriodChange, Prediction, TrackerSettings
-from ioprism.reports.to_terminal import name
-from ioprism.reports.to_terminal.plot import bars, columns
+from ioprism.model.arrays import Signal
+from ioprism.periodicity.tracker import PeriodChange, Prediction, TrackerSettings
+from ioprism.reports.to_terminal import bars, columns, name
 from ioprism.storage.atomic import held_alone
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_counted, format_seconds, parse_bytes

@@ -9,8 +9,8 @@ from itertools import takewhile
 
 import polars as pl
 
+from ioprism.model.arrays import StepFunction, TimeSeries
 from ioprism.model.schema import FILES, PROCESSES
-from ioprism.model.signal import StepFunction, TimeSeries
 from ioprism.model.trace import Completeness, Job, LazyTables, Partition, Trace, Warn
 
 MOST_NAMED = 3  # programs in the name of a workflow

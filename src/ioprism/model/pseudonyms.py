@@ -237,8 +237,7 @@ def _job(job: Job, names: Pseudonyms) -> Job:
 def _files(files: pl.DataFrame, names: Pseudonyms) -> pl.DataFrame:
     import polars as pl
 
-    from ioprism.model.files import DERIVED
-    from ioprism.model.schema import FILES
+    from ioprism.model.schema import DERIVED, FILES
 
     changed = files.with_columns(
         path=pl.Series([names.path(path) for path in files["path"]], dtype=pl.String),

@@ -1,8 +1,16 @@
-"""A trace of a job: events, counters, files, processes, and what is missing of them."""
+"""A trace of a job: events, counters, files, processes, gaps, and the layers of its calls.
+
+The I/O interfaces, which of them is below which, and Darshan's classes of request sizes.
+
+A byte that a program writes through HDF5 passes MPI-IO and then POSIX: adding up layers
+counts it three times. So totals take each file's calls at the deepest layer that shows them.
+A layer that shows less than half of the bytes written above it was not recorded whole, and is
+passed over. Reads need not add up: a library may read a byte once for all ranks, or have it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -12,11 +20,84 @@ from ioprism.errors import UsageError
 from ioprism.text import printable
 from ioprism.units import format_seconds
 
-if TYPE_CHECKING:  # a log's facts are read without them, so that quick commands start quickly
+if TYPE_CHECKING:
     import polars as pl
 
-    from ioprism.model.signal import TimeSeries
+    from ioprism.model.arrays import TimeSeries
     from ioprism.model.usage import FileFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One I/O interface."""
+
+    name: str
+    title: str  # as its users write it
+    height: int  # 0: hands data to the system or to storage; others call one below them
+
+
+# In the order of the `layer` column's categories: stored traces depend on it.
+INTERFACES = (
+    Interface("posix", "POSIX", 0),
+    Interface("stdio", "STDIO", 0),
+    Interface("mpiio", "MPI-IO", 2),
+    Interface("hdf5", "HDF5", 3),
+    Interface("pnetcdf", "PnetCDF", 3),
+    Interface("netcdf", "NetCDF", 4),
+    Interface("dfs", "DFS", 1),
+    Interface("daos", "DAOS", 0),
+    Interface("application", "application", 5),
+    Interface("other", "other calls", 5),
+)
+LAYERS = tuple(interface.name for interface in INTERFACES)
+TITLES = {interface.name: interface.title for interface in INTERFACES}
+HEIGHT = {interface.name: interface.height for interface in INTERFACES}
+OPERATIONS = (
+    "read", "write", "open", "close", "seek", "stat", "sync", "metadata", "other",
+)  # fmt: skip
+# The layers from storage up to the program.
+UPWARDS = tuple(sorted(LAYERS, key=lambda name: HEIGHT[name]))
+
+LEAST_SEEN = 0.5  # of the bytes written above: below that, calls are missing
+
+
+def deepest(layers: Iterable[str]) -> tuple[str, ...]:
+    """Return the layers whose calls none of the others repeats: all of the lowest height."""
+    present = set(layers)
+    lowest = min((HEIGHT[name] for name in present), default=0)
+    return tuple(name for name in LAYERS if name in present and HEIGHT[name] == lowest)
+
+
+def counted_layers(moved: Mapping[str, float], operation: str) -> tuple[str, ...]:
+    """Return the layers at which reads or writes count, given the bytes that each shows."""
+    least = LEAST_SEEN * max(moved.values(), default=0) if operation == "write" else 0
+    return deepest(name for name, size in moved.items() if size >= least)
+
+
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+MOST_RANKS = 2**24  # more than any machine has cores; beyond it the number is damage
+LARGEST_PLAUSIBLE = 2**60  # an exbibyte, and more calls than any job makes: beyond it is damage
+
+
+@dataclass(frozen=True, slots=True)
+class SizeBin:
+    """Sizes from `low` to `high`, both included; the last bin has no upper end."""
+
+    low: int
+    high: int | None
+    counter: str  # how the names of Darshan's counters end
+
+
+_NAMES = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M",
+          "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")  # fmt: skip
+LARGEST_IN_BIN = (100, KIB, 10 * KIB, 100 * KIB, MIB, 4 * MIB, 10 * MIB, 100 * MIB, GIB)
+SIZE_BINS = tuple(
+    SizeBin(low, high, name)
+    for low, high, name in zip(
+        (0, *(size + 1 for size in LARGEST_IN_BIN)), (*LARGEST_IN_BIN, None), _NAMES, strict=True
+    )
+)
+
 
 Warn = Callable[[str], None]
 Progress = Callable[[int], None]  # hears how many pieces, or records, are done
@@ -149,7 +230,7 @@ class LazyTables(Mapping[str, "pl.DataFrame"]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FileSource:
+class FileTableSource:
     """Loads the file table, and where it can, facts about files without a table library."""
 
     table: Callable[[], pl.DataFrame]
@@ -181,8 +262,8 @@ class Trace:
 
     def __post_init__(self) -> None:
         """Let the traces that are derived from this one share what its loaders return."""
-        if not isinstance(self.load_files, FileSource):
-            source = FileSource(cache(self.load_files), cache(self._facts_of_table))
+        if not isinstance(self.load_files, FileTableSource):
+            source = FileTableSource(cache(self.load_files), cache(self._facts_of_table))
             object.__setattr__(self, "load_files", source)
         if not hasattr(self.load_processes, "cache_info"):
             object.__setattr__(self, "load_processes", cache(self.load_processes))
@@ -195,10 +276,10 @@ class Trace:
     @cached_property
     def file_facts(self) -> FileFacts:
         """Names, mounts and stripe layouts of files, by their row."""
-        return cast(FileSource, self.load_files).facts()
+        return cast(FileTableSource, self.load_files).facts()
 
     def _facts_of_table(self) -> FileFacts:
-        from ioprism.model.files import facts_of_files
+        from ioprism.model.schema import facts_of_files
 
         return facts_of_files(self.files, self.job.mounts, self.counters.get("LUSTRE"))
 

@@ -52,7 +52,7 @@ class Moves:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class RankSpread:
     """How ranks differ in an entry that stands for all of them; zeros elsewhere."""
 
     slowest: Counts
@@ -81,7 +81,7 @@ class Usage:
     misaligned_memory: Counts | None = None
     alignment: Counts | None = None  # bytes, that `misaligned` is measured against
     common_sizes: Sequence[tuple[Counts, Counts]] = ()  # request sizes and how often, most first
-    spread: Spread | None = None
+    spread: RankSpread | None = None
     open_close: Sequence[Seconds] = ()  # start and end of the first open, and of the last close
     extras: Mapping[str, Counts] = field(default_factory=dict)  # counters of one module alone
 

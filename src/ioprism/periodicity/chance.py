@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ioprism.model.signal import FloatArray
+from ioprism.model.arrays import FloatArray
 
 CERTAIN = 0.0  # log of probability 1
 # (measured: n/203): a change by two thirds to one and a half times changes n of 203 answers.

@@ -10,24 +10,31 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import SignalTooShortError, UsageError
-from ioprism.model.arrays import median
-from ioprism.model.signal import Signal
-from ioprism.periodicity.describe import burst_windows, find_phases_of, phase_volumes
-from ioprism.periodicity.onsets import phase_starts
-from ioprism.periodicity.onsets.phase_checks import (
+from ioprism.model.arrays import Signal, median
+from ioprism.periodicity import dft, harmonic, phase_starts, time_frequency
+from ioprism.periodicity.counting import (
     count_confirming_phases,
     is_confirmed,
     needs_confirmation,
     pattern_of,
 )
-from ioprism.periodicity.onsets.regularity import MAX_SERIAL_PAUSE
-from ioprism.periodicity.onsets.scales import average_blocks, coarser_signals
+from ioprism.periodicity.describe import burst_windows, find_phases_of, phase_volumes
+from ioprism.periodicity.limits import (
+    FEWEST_REPETITIONS,
+    MANY_REPETITIONS,
+    MAX_OFFSET,
+    MAX_SUGGESTIVE_CHANCE,
+    MIN_SURE_REPETITIONS,
+    MOST,
+    NEARLY_ALL_BYTES,
+    SAME_ANSWER,
+)
+from ioprism.periodicity.regularity import MAX_SERIAL_PAUSE
 from ioprism.periodicity.results import Period, only_periodic
-from ioprism.periodicity.sampling import MAX_SAMPLES, MIN_SAMPLES, sample, step_function
-from ioprism.periodicity.spectral import autocorrelation, dft, harmonic, stft, wavelet
+from ioprism.periodicity.sampling import MAX_SAMPLES, MIN_SAMPLES, is_coarse, sample, step_function
+from ioprism.periodicity.segments import average_blocks, coarser_signals
 
 # (measured: n/203): a change by two thirds to one and a half times changes n of 203 answers.
-LOUD_VOLUME = 0.95  # of all bytes, moved by the loudest samples (measured: 0/203)
 MAX_MINOR_SHARE = 0.5  # of the bytes; then it is compared with that of the rest (measured: 0/203)
 
 
@@ -35,7 +42,7 @@ def loudest_samples(signal: Signal) -> Signal:
     """Return the signal with all samples set to zero but those that move nearly all bytes."""
     descending = np.sort(signal.values)[::-1]
     volume = np.cumsum(descending)
-    least = descending[int(np.searchsorted(volume, LOUD_VOLUME * volume[-1]))]
+    least = descending[int(np.searchsorted(volume, NEARLY_ALL_BYTES * volume[-1]))]
     return Signal(
         signal.start, signal.interval, np.where(signal.values < least, 0.0, signal.values)
     )
@@ -67,17 +74,15 @@ NEGLIGIBLE_CHANCE = 1e-5  # of phases; then the spectrum is not computed (measur
 MIN_SHARE = 0.15  # of the variance; pairs of bursts at random times give less (measured: 0/203)
 MIN_COVERED = 0.4  # of the periods; bursts at few multiples of a time have less (measured: 1/203)
 PARTS_OF_PERIOD = 16  # to average over, for a share without short requests (measured: 1/203)
-AGREEMENT = 0.05  # relative difference of equal periods (measured: 0/203)
 CLEAR_LINE_FACTOR = 20.0  # by which a clear line lowers the chance of phases (measured: 0/203)
-MAX_STEADY_SPREAD = 0.15  # of the distances; steadier phases say where it holds (measured: 1/203)
-MIN_HELD_RATIO = 0.7  # of the time by phases to that by the spectrum (measured: 4/203)
-MAX_SUGGESTIVE_CHANCE = 0.2  # of phases that set the sampling of the spectrum (measured: 0/203)
 SAMPLES_PER_PERIOD = 256  # for a spectrum where phases suggest a period (measured: 0/203)
 MIN_SPECTRUM_SAMPLES = 4096  # (measured: 0/203)
 
 
 def find_by_phases_or_spectrum(signal: Signal) -> Period | None:
     """Return the better of the answers from phase starts and from the harmonic spectrum."""
+    if is_coarse(signal):
+        return harmonic.find_line(signal)
     by_phases = phase_starts.find_period(signal)
     if by_phases is not None and by_phases.false_alarm_probability <= NEGLIGIBLE_CHANCE:
         return _divide_chance(by_phases, PHASES_WEIGHT)
@@ -86,7 +91,7 @@ def find_by_phases_or_spectrum(signal: Signal) -> Period | None:
         return by_phases or by_spectrum
     by_phases = _divide_chance(by_phases, PHASES_WEIGHT)
     by_spectrum = _divide_chance(by_spectrum, 1.0 - PHASES_WEIGHT)
-    if not by_spectrum.is_near(by_phases, tolerance=AGREEMENT):
+    if not by_spectrum.is_near(by_phases, tolerance=SAME_ANSWER):
         return min(by_phases, by_spectrum, key=_least_chance)
     return _combine_answers(by_phases, by_spectrum)
 
@@ -103,8 +108,8 @@ def _combine_answers(by_phases: Period, by_spectrum: Period) -> Period:
     if busy > (1.0 - MAX_SERIAL_PAUSE) * by_phases.seconds and by_phases.alike:
         clear = chance <= NEGLIGIBLE_CHANCE
         return _divide_chance(by_phases, CLEAR_LINE_FACTOR) if clear else by_phases
-    steady = by_phases.spread <= MAX_STEADY_SPREAD * by_phases.seconds
-    if not steady or by_phases.seconds_held < MIN_HELD_RATIO * by_spectrum.seconds_held:
+    steady = by_phases.spread <= MAX_OFFSET * by_phases.seconds
+    if not steady or by_phases.seconds_held < MOST * by_spectrum.seconds_held:
         return min(by_phases, by_spectrum, key=_least_chance)
     least = min(chance, by_phases.false_alarm_probability)
     return replace(by_phases, false_alarm_probability=least)
@@ -145,7 +150,7 @@ def _clear_period(signal: Signal) -> Period | None:
     if (
         coarse is None
         or coarse.confidence < MIN_SHARE
-        or not period.is_near(coarse, tolerance=AGREEMENT)
+        or not period.is_near(coarse, tolerance=SAME_ANSWER)
     ):
         return None
     chance = min(coarse.false_alarm_probability, period.false_alarm_probability)
@@ -163,16 +168,13 @@ def _divide_chance(period: Period, weight: float) -> Period:
     return replace(period, false_alarm_probability=probability)
 
 
-MIN_REPETITIONS = 2
 PAPER_METHODS = ("dft", "hybrid")
 PAPER_SAMPLES = 2**9  # the fewest that the methods of the paper choose
-MIN_SURE_REPETITIONS = 3  # fewer are answered with "maybe" (measured: 1/203)
 MIN_CONFIDENCE = 0.1  # (measured: 0/203)
 # Phases speak for a loop in the program, even where a process without a clock may well
 # give as even distances. If bursts at random times hardly do, the answer is given, as "maybe"
 # and with its true false-alarm probability; of many equal phases, up to LOOP times the level.
 LOOP_FACTOR = 12.0  # (measured: 1/203)
-MIN_LOOP_REPETITIONS = 7  # (measured: 1/203)
 MAX_LOOP_VARIATION = 0.55  # of the distances, for their mean to predict the next (measured: 3/203)
 
 
@@ -207,10 +209,10 @@ METHODS: Mapping[str, Callable[[Signal, Options], Period | None]] = {
     "dft": lambda signal, options: dft.find_period(
         signal, outliers=options.outliers, tolerance=options.tolerance
     ),
-    "autocorrelation": lambda signal, _: autocorrelation.find_period(signal),
-    "stft": lambda signal, _: stft.find_period(signal),
-    "wavelet": lambda signal, _: wavelet.find_period(signal),
-    "hybrid": lambda signal, options: wavelet.find_hybrid_period(
+    "autocorrelation": lambda signal, _: harmonic.find_by_autocorrelation(signal),
+    "stft": lambda signal, _: time_frequency.find_in_windows(signal),
+    "wavelet": lambda signal, _: time_frequency.find_by_wavelet(signal),
+    "hybrid": lambda signal, options: time_frequency.find_hybrid_period(
         signal, wavelet=options.wavelet, level=options.level
     ),
 }
@@ -257,6 +259,8 @@ def _of_main_bursts(signal: Signal, period: Period, options: Options) -> Period:
     """
     if options.method not in ("auto", "phases") or (period.bytes_share or 0.0) >= MAX_MINOR_SHARE:
         return period
+    if is_coarse(signal):
+        return period
     loud = loudest_samples(signal)
     strict = replace(options, method="phases", max_false_alarm=options.max_false_alarm / 2)
     other = accept_period(loud, METHODS["phases"](loud, strict), replace(strict, maybe=False))
@@ -268,7 +272,7 @@ def _of_main_bursts(signal: Signal, period: Period, options: Options) -> Period:
 
 def accept_period(signal: Signal, period: Period | None, options: Options) -> Period | None:
     """What was found, with how certain it is; None if that is not enough."""
-    if period is None or period.repetitions < MIN_REPETITIONS or not period.valid_ranges:
+    if period is None or period.repetitions < FEWEST_REPETITIONS or not period.valid_ranges:
         return None
     if period.confidence < MIN_CONFIDENCE:
         return None
@@ -280,7 +284,8 @@ def accept_period(signal: Signal, period: Period | None, options: Options) -> Pe
         if needs_confirmation(signal, period) and not is_confirmed(period):
             return None
     period = replace(period, pattern=pattern_of(signal, period))
-    unsure = chance > level or period.repetitions < MIN_SURE_REPETITIONS
+    folded = is_coarse(signal)  # then a period of less than two samples may look like this one
+    unsure = chance > level or period.repetitions < MIN_SURE_REPETITIONS or folded
     if not unsure:
         return period
     return period.as_maybe()
@@ -310,6 +315,6 @@ def _search(signal: Signal, options: Options) -> Period | None:
 
 def _is_loop(period: Period, level: float) -> bool:
     """Whether phases speak for a loop in the program, equal ones more than others."""
-    factor = LOOP_FACTOR if period.alike and period.repetitions >= MIN_LOOP_REPETITIONS else 1.0
+    factor = LOOP_FACTOR if period.alike and period.repetitions >= MANY_REPETITIONS else 1.0
     even = period.spread <= MAX_LOOP_VARIATION * period.seconds
     return even and period.chance_of_random_bursts <= factor * level

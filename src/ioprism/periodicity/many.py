@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ioprism.engine.base import Engine
-from ioprism.engine.processes import CRASHED, map_in_processes
+from ioprism.engine.cluster import CRASHED, map_in_processes
 from ioprism.errors import AnalysisError, IoprismError, SignalTooShortError
 from ioprism.formats.job_groups import Group
 from ioprism.model.pseudonyms import shown_message
@@ -148,7 +148,7 @@ def _attempt(
     format_name: str | None,
     reading: Reading | None,
 ) -> JobPeriod | FailedPeriod:
-    from ioprism.engine.local import LocalEngine
+    from ioprism.engine.base import LocalEngine
     from ioprism.formats.registry import read_trace
 
     try:

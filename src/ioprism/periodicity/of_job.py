@@ -13,8 +13,13 @@ import numpy.typing as npt
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, SignalTooShortError, UsageError
 from ioprism.formats.signals.tmio import read_asynchronous
-from ioprism.model.signal import FloatArray, Signal, StepFunction
+from ioprism.model.arrays import FloatArray, Signal, StepFunction
 from ioprism.model.trace import Trace
+from ioprism.periodicity.counting import (
+    count_common_starts,
+    is_confirmed,
+    needs_confirmation,
+)
 from ioprism.periodicity.detect import Options, detect, period_of_arrays
 from ioprism.periodicity.of_signal import (
     answer_of_directions,
@@ -22,14 +27,9 @@ from ioprism.periodicity.of_signal import (
     main_period,
     with_period,
 )
-from ioprism.periodicity.onsets.phase_checks import (
-    count_common_starts,
-    is_confirmed,
-    needs_confirmation,
-)
 from ioprism.periodicity.results import NamedPeriod, Period, Periodicity
 from ioprism.periodicity.sampling import FrequencyFilter, apply_filter, sample
-from ioprism.views.time.bandwidth import (
+from ioprism.views.bandwidth import (
     DIRECTIONS,
     bandwidth,
     bandwidth_by,
@@ -288,7 +288,7 @@ class _JobPeriods:
         """Drop a period of few phases within a longer job unless `ioprism phases` shows them."""
         if not needs_confirmation(signal, period):
             return period
-        from ioprism.phase_detection.find import phases  # it loads polars
+        from ioprism.phase_detection.find import phases
 
         try:
             layers = phases(self.trace, self.engine).layers.values()
@@ -350,7 +350,7 @@ def period(
             raise UsageError("period needs values for its times.\nHint: period(time, values).")
         return period_of_arrays(time, values, **options)
     if engine is None:
-        from ioprism.engine.local import LocalEngine  # it loads polars
+        from ioprism.engine.base import LocalEngine  # it loads polars
 
         engine = LocalEngine()
     return job_periodicity(time, engine, PeriodSettings(**options)).whole

@@ -8,26 +8,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.errors import SignalTooShortError
-from ioprism.model.arrays import median
-from ioprism.model.signal import Signal
+from ioprism.model.arrays import Signal, median
+from ioprism.periodicity import dft
+from ioprism.periodicity.describe import (
+    DEFAULT_WAVES,
+    describe_burst,
+    fit_waves,
+    predict_next_phase,
+)
 from ioprism.periodicity.describe import components as strongest_components
-from ioprism.periodicity.describe import describe_burst, predict_next_phase
 from ioprism.periodicity.detect import DEFAULTS, Options, detect, with_shares
-from ioprism.periodicity.onsets.scales import average_blocks
+from ioprism.periodicity.limits import PHASE_MARGIN, SAME_ANSWER, SAME_PERIOD
 from ioprism.periodicity.results import NamedPeriod, Period, Periodicity, only_periodic
-from ioprism.periodicity.sampling import MIN_SAMPLES
-from ioprism.periodicity.spectral import dft
-from ioprism.periodicity.spectral.fit import DEFAULT_WAVES, fit_waves
-from ioprism.periodicity.spectral.spectrum import cosine_at
-from ioprism.views.time.bandwidth import DIRECTIONS
+from ioprism.periodicity.sampling import MIN_SAMPLES, is_coarse
+from ioprism.periodicity.segments import average_blocks
+from ioprism.periodicity.spectrum import cosine_at
+from ioprism.views.bandwidth import DIRECTIONS
 
 MAX_PERIODS = 4
 MIN_TIME_SHARE = 0.1  # of the signal, for a part in which another period is sought
-SAME_PERIOD = 0.1  # relative difference of two periods of one signal that are the same
-SAME_IN_DIRECTIONS = 0.05  # relative difference of the periods of reads and of writes
 LOOKS = 3  # before, after, and at the same time
 MAX_LOOK_SAMPLES = 2**14  # more are averaged
-PHASE_MARGIN = 0.05  # of the period, around a phase that is removed
 
 
 def signal_periodicity(
@@ -60,7 +61,9 @@ def describe_periodicity(
     """
     slotted = dominant if dominant is not None and dominant.pattern == "slotted" else None
     dominant = None if slotted is not None else dominant
-    periods = [] if dominant is None else [dominant, *_other_periods(signal, dominant, options)]
+    periods = [] if dominant is None else [dominant]
+    if dominant is not None and not is_coarse(signal):
+        periods += _other_periods(signal, dominant, options)
     answer = Periodicity(
         signal=signal,
         period=None,
@@ -245,7 +248,7 @@ def _detect(signal: Signal, options: Options, confirm: Confirm | None) -> Period
 
 def _is_twice(both: Period, own: Period) -> bool:
     """Whether all I/O repeats twice as often as one direction."""
-    return replace(both, seconds=2.0 * both.seconds).is_near(own, tolerance=SAME_IN_DIRECTIONS)
+    return replace(both, seconds=2.0 * both.seconds).is_near(own, tolerance=SAME_ANSWER)
 
 
 def _rank(one: DirectionPeriod, whole: Signal) -> tuple[bool, float]:
@@ -266,7 +269,7 @@ def _rank_of_whole(
         for one in directions
         if both.period is not None
         and one.period is not None
-        and one.period.is_near(both.period, tolerance=SAME_IN_DIRECTIONS)
+        and one.period.is_near(both.period, tolerance=SAME_ANSWER)
     ]
     sure, own = _rank(both, both.signal)
     return sure, max(own, sum(same))

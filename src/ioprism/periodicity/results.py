@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from ioprism.model.arrays import Signal
 from ioprism.model.result import Result
-from ioprism.model.signal import Signal
+from ioprism.periodicity.limits import MAX_CLOCK_VARIATION
+from ioprism.periodicity.sampling import is_coarse
 from ioprism.units import format_seconds
 
 if TYPE_CHECKING:  # a signal is looked at without a table library
@@ -15,9 +17,10 @@ if TYPE_CHECKING:  # a signal is looked at without a table library
 Certainty = Literal["sure", "maybe"]
 Pattern = Literal["periodic", "slotted"]
 MAX_MAYBE_CONFIDENCE = 0.5  # a higher one is worded as a fact
-MAX_EVEN_SPREAD = 0.1  # of a possible period, beyond which it is named as a mean with its spread
 MIN_BYTES_SHARE = 0.05  # of its direction; a period of fewer bytes is a detail, not the answer
+MAX_LATENESS = 0.25  # of the period until which a phase that is due may still begin
 MAX_SILENT_PERIODS = 1.5  # without a phase, after which a period may be over
+TOO_COARSE = "; sampled too coarsely: phases are shorter than the samples"
 Ranges = tuple[tuple[float, float], ...]
 
 
@@ -209,6 +212,9 @@ class Periodicity(Result):
     def summary(self) -> str:
         """Return the answer in one line, with its confidence."""
         subject = {"both": "I/O"}.get(self.direction, f"{self.direction}s")
+        return self._answer(subject) + (TOO_COARSE if is_coarse(self.signal) else "")
+
+    def _answer(self, subject: str) -> str:
         if self.period is None:
             return self._without_answer(subject)
         every, sure = format_seconds(self.period.seconds), f"{self.period.confidence:.0%}"
@@ -216,7 +222,7 @@ class Periodicity(Result):
             return f"Reads and writes take turns; each repeats every {every} (confidence {sure})"
         possible = self.period.certainty == "maybe" or self.period.confidence < MAX_MAYBE_CONFIDENCE
         verb = f"{'possibly ' if possible else ''}repeat{'s' if self.direction == 'both' else ''}"
-        if possible and self.period.spread > MAX_EVEN_SPREAD * self.period.seconds:
+        if possible and self.period.spread > MAX_CLOCK_VARIATION * self.period.seconds:
             every = f"{every} on average, ± {format_seconds(self.period.spread)}"
         return f"The {subject} {verb} every {every} (confidence {sure})"
 

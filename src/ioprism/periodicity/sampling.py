@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import BrokenSignalError, SignalTooShortError, SignalWarning, UsageError
-from ioprism.model.signal import FloatArray, Signal, StepFunction
+from ioprism.model.arrays import FloatArray, Signal, StepFunction
 from ioprism.units import format_counted
 
 MIN_SAMPLES = 8
@@ -18,6 +18,7 @@ MAX_SAMPLES = 2**17  # keeps the default analysis below a tenth of a second
 MAX_ASKED_SAMPLES = 2**26  # a frequency asking for more than this is a slip of the pen
 MIN_CHOSEN_SAMPLES = 2**14  # edges of a few long steps are then sharp to a thousandth
 MIN_RELATIVE_LENGTH = 1e-6  # of the longest step: two edges at one moment, but for rounding
+MIN_ALTERNATION = 0.4  # negative correlation of neighbouring samples: 3.2 samples per period
 MAX_SPACING_ERROR = 1e-3  # steps equal to this share of their length are evenly spaced
 
 
@@ -77,6 +78,17 @@ def sample(
     volume = np.concatenate(([0.0], np.cumsum(steps.values * np.diff(steps.edges))))
     bins = first + interval * np.arange(samples + 1)
     return Signal(first, interval, np.diff(np.interp(bins, steps.edges, volume)) / interval)
+
+
+def is_coarse(signal: Signal) -> bool:
+    """Whether most of a signal changes from one sample to the next: phases are shorter than those.
+
+    Neighbouring samples differ then more than any two. Multiples of the frequency are above half
+    the sampling frequency: they appear folded, as slower waves and beats that do not exist.
+    """
+    off = signal.values - signal.values.mean()
+    limit = max(MIN_ALTERNATION, 3.0 / math.sqrt(len(off)))  # three standard errors of noise
+    return float(off[1:] @ off[:-1]) < -limit * float(off @ off)
 
 
 def _plain(numbers: npt.ArrayLike, name: str) -> FloatArray:

@@ -12,10 +12,10 @@ from ioprism.engine.base import Engine, View
 from ioprism.errors import NotEnoughDetailError, UsageError
 from ioprism.model.result import Result, pick
 from ioprism.model.trace import Trace
-from ioprism.phase_detection.segmentation import Borders, burst_borders, phase_borders
+from ioprism.phase_detection import Borders, burst_borders, phase_borders
 from ioprism.settings import PhaseSettings
-from ioprism.views.time.bandwidth import bandwidth
-from ioprism.views.time.intervals import BusyIntervals, PhaseShares, heat_intervals, heat_shares
+from ioprism.views.bandwidth import bandwidth
+from ioprism.views.intervals import BusyIntervals, PhaseShares, heat_intervals, heat_shares
 
 FEWEST_FOR_BURSTS = 64  # a stream of fewer busy intervals is one phase
 

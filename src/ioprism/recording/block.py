@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ioprism.errors import UsageError
-from ioprism.recording.process import last_words
+from ioprism.recording.command import last_words
 from ioprism.recording.tracer import BASE, find_strace
 from ioprism.units import format_bytes, format_counted
 

@@ -14,8 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
-from ioprism.recording.command import Command
-from ioprism.recording.process import ask
+from ioprism.recording.command import CommandLine, ask
 
 PRELOAD = "LD_PRELOAD"
 INHERITED = "files that another program opened, such as the shell for `PROGRAM > FILE`"
@@ -49,20 +48,20 @@ class Tracer(Protocol):
         """The program or library that is used."""
         ...
 
-    def obstacle(self, command: Command) -> str | None:
+    def obstacle(self, command: CommandLine) -> str | None:
         """Return why it cannot record this command, or None."""
         ...
 
-    def blind_spots(self, command: Command) -> tuple[str, ...]:
+    def blind_spots(self, command: CommandLine) -> tuple[str, ...]:
         """Return what it cannot see of this command."""
         ...
 
-    def start(self, command: Command, folder: Path) -> Start:
+    def start(self, command: CommandLine, folder: Path) -> Start:
         """Return how to run the command so that traces go to an existing, empty folder."""
         ...
 
 
-def preload(command: Command, library: str, variables: Mapping[str, str]) -> Start:
+def preload(command: CommandLine, library: str, variables: Mapping[str, str]) -> Start:
     """Return how to run a command whose programs load a library first."""
     present = os.environ.get(PRELOAD)
     chain = f"{library}:{present}" if present and library not in present else library
@@ -72,7 +71,7 @@ def preload(command: Command, library: str, variables: Mapping[str, str]) -> Sta
     return Start(tuple(command.with_environment(wanted)), {})
 
 
-def preload_obstacle(command: Command, title: str) -> str | None:
+def preload_obstacle(command: CommandLine, title: str) -> str | None:
     """Return why a library cannot be preloaded into the program."""
     if command.program.static:
         return f"the program is statically linked, so that {title} cannot be loaded into it"
@@ -118,14 +117,14 @@ class Strace:
         """The program."""
         return self.path
 
-    def obstacle(self, command: Command) -> str | None:
+    def obstacle(self, command: CommandLine) -> str | None:
         """Return why it cannot record this command, or None."""
         del command
         if ptrace_works(self.path):
             return None
         return "ptrace is not permitted here"
 
-    def blind_spots(self, command: Command) -> tuple[str, ...]:
+    def blind_spots(self, command: CommandLine) -> tuple[str, ...]:
         """Return what it cannot see of this command."""
         hidden = [
             "accesses to mapped files (mmap)",
@@ -135,7 +134,7 @@ class Strace:
             hidden.insert(0, "MPI-IO and HDF5 calls (only the system calls below them)")
         return tuple(hidden)
 
-    def start(self, command: Command, folder: Path) -> Start:
+    def start(self, command: CommandLine, folder: Path) -> Start:
         """Return how to run the command so that traces go to the folder."""
         filtered = ("--seccomp-bpf",) if self.number >= SECCOMP_SINCE else ()
         strace = [self.path, *BASE, *filtered]
@@ -190,11 +189,11 @@ class DFTracer:
         """The library that is preloaded."""
         return self.library
 
-    def obstacle(self, command: Command) -> str | None:
+    def obstacle(self, command: CommandLine) -> str | None:
         """Return why it cannot record this command, or None."""
         return preload_obstacle(command, "DFTracer")
 
-    def blind_spots(self, command: Command) -> tuple[str, ...]:
+    def blind_spots(self, command: CommandLine) -> tuple[str, ...]:
         """Return what it cannot see of this command."""
         mpi = ("MPI-IO calls (only the POSIX calls below them)",) if command.program.mpi else ()
         return (
@@ -208,7 +207,7 @@ class DFTracer:
             "the last 20 calls or so of a process that is killed",
         )
 
-    def start(self, command: Command, folder: Path) -> Start:
+    def start(self, command: CommandLine, folder: Path) -> Start:
         """Return how to run the command so that traces go to the folder."""
         variables = {
             "DFTRACER_ENABLE": "1",

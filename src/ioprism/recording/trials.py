@@ -9,17 +9,14 @@ from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ioprism.characteristics.breakdown import by_file
+from ioprism.characteristics.details import by_file
 from ioprism.comparison.repetitions import MAX_FALSE_ALARM, Difference, difference
-from ioprism.engine.base import Engine
-from ioprism.engine.local import LocalEngine
+from ioprism.engine.base import Engine, LocalEngine
 from ioprism.errors import RunFailedError, TraceError
 from ioprism.formats.registry import read_trace
-from ioprism.model.layers import HEIGHT
-from ioprism.model.trace import Trace
+from ioprism.model.trace import HEIGHT, Trace
 from ioprism.model.usage import is_data
-from ioprism.recording.command import Command
-from ioprism.recording.process import QUICK, call, last_words
+from ioprism.recording.command import QUICK, CommandLine, call, last_words
 from ioprism.recording.steps import TRIALS, Plan, run_once
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import printable
@@ -122,7 +119,7 @@ class Hint:
 
 
 def fitting_hints(
-    command: Command, codes: Iterable[str], ranks: int, *, output: OutputFolder | None = None
+    command: CommandLine, codes: Iterable[str], ranks: int, *, output: OutputFolder | None = None
 ) -> list[Hint]:
     """Return the changes for causes and findings, of the libraries that the program uses.
 
@@ -146,7 +143,7 @@ def _aggregators(ranks: int) -> str:
     return str(ranks if ranks < LARGE_RUN else max(LARGE_RUN // 2, ranks // LARGE_RUN))
 
 
-def _libraries(command: Command) -> Iterator[Hint]:
+def _libraries(command: CommandLine) -> Iterator[Hint]:
     """Yield what libraries take from the environment; HDF5 has no variable for alignment."""
     needed = () if command.program.linkage is None else command.program.linkage.needed
     if any(name.startswith("libhdf5") for name in needed):

@@ -10,11 +10,10 @@ import polars as pl
 
 from ioprism.diagnosis.rules.registry import all_rules
 from ioprism.diagnosis.rules.rule import WHOLE_JOB, CallKind
-from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
-from ioprism.model.trace import Trace
+from ioprism.model.trace import LAYERS, Trace
 from ioprism.model.verdict import Cause, Finding
-from ioprism.views.picture.timeline import Timeline
+from ioprism.views.timeline import Timeline
 
 Show = dict[str, Any]
 

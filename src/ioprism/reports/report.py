@@ -9,7 +9,7 @@ from ioprism.errors import EndingError
 from ioprism.model.verdict import Finding
 from ioprism.plugins import declared, load
 from ioprism.report_steps import Document
-from ioprism.reports.figures.catalogue import COLUMN_WIDTH, StaticFigure, draw_figure
+from ioprism.reports.figures import COLUMN_WIDTH, StaticFigure, draw_figure
 from ioprism.reports.sheets import Sheet, sheets
 from ioprism.reports.to_notebook import Figure, display, figures, summary
 from ioprism.storage.atomic import atomic_write_text
@@ -84,10 +84,10 @@ class Report:
 
     def show(self) -> None:
         """Tell the story in the terminal, or in a notebook's cell."""
-        from ioprism.reports.to_terminal import report as form
+        from ioprism.reports.to_terminal.report import plain_console, show_report
 
         if not display(self):
-            form.show(self.document, form.plain_console())
+            show_report(self.document, plain_console())
 
     def __repr__(self) -> str:
         return f"<Report: {self.document.verdict.line}>"

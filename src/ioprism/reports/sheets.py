@@ -1,20 +1,71 @@
-"""The tables of a report: columns with their kind, and plain rows."""
+"""The tables of a report, and the sentences and facts that come first."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from ioprism.bottleneck_search.result import Bottlenecks
 from ioprism.characteristics.totals import Characteristics
-from ioprism.model.quantities import Kind, in_words
+from ioprism.model.result import Kind, in_words
 from ioprism.phase_detection.find import Phase, Phases
 from ioprism.report_steps import Document
 from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:
+    from ioprism.model.verdict import Verdict
+
+
+def first_advice(verdict: Verdict) -> str | None:
+    """What to do first: the first advice on the main cause, or what would decide."""
+    for cause in verdict.causes:
+        if cause.advice:
+            return cause.advice[0].text
+    return verdict.possible[0].decide.command if verdict.possible else None
+
+
+def job_facts(document: Document) -> list[tuple[str, str]]:
+    """What one wants to know of any job first."""
+    characteristics = document.characteristics
+    job, read, write = (
+        characteristics.job,
+        characteristics.by_operation["read"],
+        characteristics.by_operation["write"],
+    )
+    hosts = (
+        f" on {format_count(characteristics.hosts)} hosts"
+        if characteristics.hosts and characteristics.hosts > 1
+        else ""
+    )
+    rows = [
+        ("program", printable(job.executable) if job.executable else "unknown"),
+        ("ran for", format_seconds(job.runtime)),
+        ("ranks", f"{format_count(job.ranks)}{hosts}"),
+        ("files", format_count(characteristics.files)),
+        ("read", format_bytes(read.bytes)),
+        ("written", format_bytes(write.bytes)),
+        ("in I/O calls", f"{format_seconds(characteristics.io_time)} over all ranks"),
+    ]
+    rows += [("started", started)] if (started := moment(job.start_time)) else []
+    known = job.job_id not in (None, "0")  # 0: no batch system gave one
+    return [*rows, ("job number", printable(str(job.job_id)))] if known else rows
+
+
+def moment(seconds: float | None) -> str | None:
+    """A point in time as a date, or None."""
+    if not seconds:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return None
+
 
 MOST_ROWS = 3000
 MOST_PHASES = 500  # of a layer

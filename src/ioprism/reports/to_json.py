@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,9 +15,11 @@ from ioprism.text import name_of
 from ioprism.version import __version__
 
 SCHEMA = 2
+# Characters: indenting takes the standard library 40 ns each, as long as loading msgspec here.
+LARGE = 2**18
 
 
-class Source(Protocol):
+class TraceSource(Protocol):
     """What was read: a trace, or a log of counters alone."""
 
     @property
@@ -35,7 +38,7 @@ class Source(Protocol):
         ...
 
 
-def document(trace: Source, body: Mapping[str, Any]) -> str:
+def document(trace: TraceSource, body: Mapping[str, Any]) -> str:
     """Return one JSON document: the version, the source, and the result."""
     return plain_document({"source": source(trace), **body})
 
@@ -51,12 +54,12 @@ def document_of(
     return plain_document({"source": _source(paths, format_name, warnings), **body})
 
 
-def source(trace: Source) -> dict[str, Any]:
+def source(trace: TraceSource) -> dict[str, Any]:
     """Return where an answer comes from, and what is missing there."""
     return _source(trace.paths, trace.format, trace.completeness.warnings)
 
 
-def between(before: Source, after: Source) -> dict[str, Any]:
+def between(before: TraceSource, after: TraceSource) -> dict[str, Any]:
     """Return where the two sides of a comparison come from."""
     return {"before": source(before), "after": source(after)}
 
@@ -76,8 +79,13 @@ def plain_document(body: Mapping[str, Any]) -> str:
 
 def dump(value: Mapping[str, Any]) -> str:
     """Return JSON in ASCII, so that no name in it can move a terminal's cursor."""
-    text = json.dumps(_plain(value), indent=2, allow_nan=False)
-    return text.replace("\x7f", "\\u007f")
+    text = line(value)
+    if len(text) > LARGE:
+        import msgspec  # 10 ms that a small answer has no use for
+
+        with suppress(msgspec.DecodeError):  # half of a surrogate pair, in a name
+            return str(msgspec.json.format(text, indent=2))
+    return json.dumps(json.loads(text), indent=2).replace("\x7f", "\\u007f")
 
 
 def line(value: Mapping[str, Any]) -> str:
@@ -86,6 +94,8 @@ def line(value: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - JSON is any nesting
+    if type(value) in (str, int):
+        return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ioprism.report_steps import Document
-from ioprism.reports.wording import first_advice, job_facts
+from ioprism.reports.sheets import first_advice, job_facts
 from ioprism.units import format_seconds
 
 LARGEST = 6_000_000  # characters of a page that a notebook is asked to hold
@@ -52,7 +52,7 @@ class Figure:
 
 def figures(document: Document) -> dict[str, Figure]:
     """Return the pictures that the trace has enough detail for, by name."""
-    from ioprism.reports.to_html.report import stripes
+    from ioprism.reports.to_html.picture import stripes
 
     shown = document.timeline
     has_marks = shown.marks.height > 0

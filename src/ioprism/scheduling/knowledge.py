@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ioprism.errors import ServiceError
-from ioprism.periodicity.online.tracker import Tracker, TrackerSettings
+from ioprism.periodicity.tracker import Tracker, TrackerSettings
 from ioprism.scheduling.machine import SimulatedJob
 
 # Seconds between phases, or None: asked with all phases of a job until now (start, end, bytes).
@@ -34,17 +34,27 @@ class TruePeriods:
 
 
 class _Observed:
-    """Until a period is known, the time before the first phase stands for it."""
+    """Until a period is known, the mean distance of phases stands for it from the second on."""
 
     def __init__(self, jobs: Sequence[SimulatedJob]) -> None:
-        self._first: list[float | None] = [None] * len(jobs)
+        self._first: list[float | None] = [None] * len(jobs)  # seconds, start of the first phase
+        self._ended = [0] * len(jobs)  # phases
         self._known: list[float | None] = [None] * len(jobs)
 
     def period(self, job: int, *, now: float) -> float | None:
-        """What was found last, or the time that the job computed before its first phase."""
-        if self._first[job] is None:
-            self._first[job] = now
-        return self._known[job] or self._first[job]
+        """The period found last, else the mean distance of phases; None for the first phase.
+
+        The phase that begins now counts: a distance is known before its second phase is served.
+        """
+        first = self._first[job]
+        if self._known[job] is not None or first is None or not self._ended[job]:
+            self._first[job] = now if first is None else first
+            return self._known[job]
+        return (now - first) / self._ended[job]
+
+    def observe(self, job: int, *, start: float, end: float, moved: float) -> None:  # noqa: ARG002
+        """Count a phase that has ended."""
+        self._ended[job] += 1
 
 
 class LivePeriods(_Observed):
@@ -55,24 +65,18 @@ class LivePeriods(_Observed):
     ) -> None:
         super().__init__(jobs)
         self._trackers = [Tracker(settings or TrackerSettings()) for _ in jobs]
-        self._phases = [0] * len(jobs)
-        self._announced = [False] * len(jobs)  # whether a period was known before
 
     def observe(self, job: int, *, start: float, end: float, moved: float) -> None:
         """Tell the tracker of the job, and ask it."""
+        super().observe(job, start=start, end=end, moved=moved)
         tracker = self._trackers[job]
         tracker.add(np.array([start]), np.array([end]), np.array([moved]))
-        self._phases[job] += 1
         # A period known for long is looked at now and then: it costs less, and changes show soon.
-        settled = self._announced[job] and self._phases[job] > SETTLED
-        told = tracker.predict(analyse=not settled or self._phases[job] % SETTLED == 0)
-        if told is None:
-            return
-        period = told.phase_distance if told.period is None else told.period.seconds
+        settled = self._known[job] is not None and self._ended[job] > SETTLED
+        prediction = tracker.predict(analyse=not settled or self._ended[job] % SETTLED == 0)
         # A period that was known stays in use: a look that shows none may be an unlucky one.
-        if told.period is not None or (period is not None and not self._announced[job]):
-            self._known[job] = period
-        self._announced[job] = self._announced[job] or told.period is not None
+        if prediction is not None and prediction.period is not None:
+            self._known[job] = prediction.period.seconds
 
 
 class PredictedPeriods(_Observed):
@@ -85,6 +89,7 @@ class PredictedPeriods(_Observed):
 
     def observe(self, job: int, *, start: float, end: float, moved: float) -> None:
         """Ask the predictor again."""
+        super().observe(job, start=start, end=end, moved=moved)
         phases = self._phases[job]
         phases.append((start, end, moved))
         del phases[:-REMEMBERED]

@@ -42,7 +42,7 @@ class Knowledge(Protocol):
     """What a scheduler knows of the periods of jobs."""
 
     def period(self, job: int, *, now: float) -> float | None:
-        """Seconds between two phases of a job, or None if nothing is known yet."""
+        """Seconds between two phases of a job that asks now, or None if nothing is known yet."""
         ...
 
     def observe(self, job: int, *, start: float, end: float, moved: float) -> None:
@@ -154,30 +154,28 @@ def simulate(
     now = 0.0
     for _ in range(MOST_EVENTS):
         for number, one in enumerate(running):
-            if one.waiting is None and one.ready <= now:
+            if one.waiting is None and one.ready <= now < horizon:
                 _ask(number, one, knowledge, bandwidth, now)
         waiting = [one.waiting for one in running if one.waiting is not None]
+        if now >= horizon and not waiting:
+            break
         rates = policy(waiting, bandwidth)
-        step = min(
-            [horizon - now]
-            + [one.ready - now for one in running if one.waiting is None]
-            + [w.left / rate for w, rate in zip(waiting, rates, strict=True) if rate > 0.0]
-        )
-        step = max(step, 0.0)
-        _advance(running, rates, step, now, bandwidth)
+        moments = [w.left / rate for w, rate in zip(waiting, rates, strict=True) if rate > 0.0]
+        if now < horizon:
+            moments += [horizon - now, *(one.ready - now for one in running if not one.waiting)]
+        step = max(min(moments), 0.0)
+        _advance(running, rates, step, now, bandwidth, horizon)
         now += step
         for number, one in enumerate(running):
             if one.waiting is not None and one.waiting.left <= DONE * one.total:
                 if one.waiting.arrival < turns_until:
                     turns.append(ServedPhase(number, one.waiting.arrival, one.served, now))
                 _finish(number, one, knowledge, now)
-        if now >= horizon:
-            break
-    return MachineRun([one.run for one in running], turns, now)
+    return MachineRun([one.run for one in running], turns, min(now, horizon))
 
 
 def _ask(number: int, one: _Running, knowledge: Knowledge, bandwidth: float, now: float) -> None:
-    moved = one.iteration.bytes
+    moved, age = one.iteration.bytes, now - one.job.start
     one.total, one.served = moved, math.inf
     one.waiting = Waiting(
         job=number,
@@ -185,17 +183,24 @@ def _ask(number: int, one: _Running, knowledge: Knowledge, bandwidth: float, now
         left=moved,
         total=moved,
         limit=min(one.job.bandwidth, bandwidth),
-        period=knowledge.period(number, now=now - one.job.start),
+        period=knowledge.period(number, now=age),
+        age=age,
     )
 
 
 def _advance(
-    running: Sequence[_Running], rates: Sequence[float], step: float, now: float, bandwidth: float
+    running: Sequence[_Running],
+    rates: Sequence[float],
+    step: float,
+    now: float,
+    bandwidth: float,
+    horizon: float,
 ) -> None:
     shares = iter(rates)
     for one in running:
         if one.waiting is None:
-            one.run.compute += max(0.0, min(step, now + step - one.job.start))
+            end = min(now + step, horizon)
+            one.run.compute += max(0.0, min(end - now, end - one.job.start))
             continue
         rate = next(shares)
         if rate > 0.0 and math.isinf(one.served):

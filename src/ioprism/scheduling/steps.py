@@ -165,7 +165,7 @@ def jobs_of_traces(groups: Sequence[tuple[Path, ...]]) -> list[SimulatedJob]:
     Raises:
         NotEnoughDetailError: no trace tells when its job did I/O.
     """
-    from ioprism.engine.local import LocalEngine
+    from ioprism.engine.base import LocalEngine
     from ioprism.formats.registry import read_trace
 
     jobs = []

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from ioprism.model.counters import COUNTERS, JOBS, ReadingOptions, Tally
-from ioprism.servers.measures import JobMetrics
+from ioprism.servers.job_metrics import JobMetrics
 from ioprism.servers.page import write_page
 from ioprism.servers.raw_files import IngestedFile, ingest
 from ioprism.servers.steps import MachineReport, Question, figure, jobs, report, validate

@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.figure_options import FigureRequest, page_or_figure
 from ioprism.command.options import (
     PATH,
     TABLE,
     Decorator,
+    FigureRequest,
     Number,
     NumberRange,
     option,
+    page_or_figure,
     stack_decorators,
 )
-from ioprism.formats.local_time import zone_of
 from ioprism.formats.tables.export import write_table
+from ioprism.formats.text import zone_of
 from ioprism.local_http import LOOPBACK, is_loopback, read_token
 from ioprism.reports import to_json
 from ioprism.servers import documents, steps, terminal
@@ -38,7 +39,7 @@ from ioprism.servers.validation import BenchmarkPlan, run_benchmark
 from ioprism.units import format_counted, parse_bytes
 
 if TYPE_CHECKING:
-    from ioprism.servers.polling import PolledSource
+    from ioprism.servers.raw_files import PolledSource
     from ioprism.servers.watch import LoadRound
 
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
@@ -258,7 +259,7 @@ def watch(
 
     Example: ioprism servers watch --command "lctl get_param obdfilter.*.job_stats" --http 8080
     """
-    from ioprism.servers.polling import CommandSource, EndpointSource, FileSource, FollowedFile
+    from ioprism.servers.raw_files import CommandSource, EndpointSource, FileSource, FollowedFile
     from ioprism.servers.watch import LoadWatch, WatchPlan
     from ioprism.servers.watch_output import LoadServer
 

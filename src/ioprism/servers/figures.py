@@ -13,8 +13,8 @@ from matplotlib.colors import LogNorm
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from ioprism.errors import FigureUnavailableError
+from ioprism.model.arrays import FloatArray
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.model.signal import FloatArray
 from ioprism.reports.figures.canvas import (
     BLACK,
     CYCLE,
@@ -37,9 +37,9 @@ from ioprism.reports.figures.canvas import (
     time_unit,
 )
 from ioprism.reports.figures.job_figures import draw_rates
-from ioprism.reports.wording import moment
+from ioprism.reports.sheets import moment
 from ioprism.servers.fleet import SHARE_OF_JOBS
-from ioprism.servers.measures import metric_column
+from ioprism.servers.job_metrics import metric_column
 from ioprism.servers.steps import MachineReport
 from ioprism.units import format_bytes
 

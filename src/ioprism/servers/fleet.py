@@ -17,8 +17,8 @@ import polars as pl
 
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.servers.interference import Disturbance
+from ioprism.servers.job_metrics import FLAGS, MEASURES, JobMetrics, metric_column
 from ioprism.servers.load import PARTS, SIZE_LIMITS, MachineLoad
-from ioprism.servers.measures import FLAGS, MEASURES, JobMetrics, metric_column
 from ioprism.servers.series import DAY, Floats
 from ioprism.settings import Thresholds
 

@@ -11,12 +11,12 @@ import polars as pl
 
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports.to_html.page import shell_page
-from ioprism.servers import wording
+from ioprism.servers import documents
 from ioprism.servers.documents import CHOICES
 from ioprism.servers.fleet import Fleet, Mover, Profile, Trend
 from ioprism.servers.interference import Disturbance
+from ioprism.servers.job_metrics import FLAGS, MEASURES, metric_column
 from ioprism.servers.load import PARTS, MachineLoad
-from ioprism.servers.measures import FLAGS, MEASURES, metric_column
 from ioprism.servers.steps import MachineReport
 from ioprism.storage.atomic import atomic_write_text
 
@@ -66,7 +66,7 @@ def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str,
         "trend": _trend(report.trend),
         "interference": _interference(report.interference),
         "contacts": [
-            [contact.user or "unknown", wording.contact(contact), contact.jobs,
+            [contact.user or "unknown", documents.contact(contact), contact.jobs,
              _digits(contact.job_hours), _digits(contact.hours_at_stake)]
             for contact in report.contacts
         ],
@@ -82,8 +82,8 @@ def _machine(fleet: Fleet) -> dict[str, Any]:
         ]  # fmt: skip
 
     return {
-        "dominance": wording.dominance(fleet),
-        "attribution": wording.attribution(fleet.attributions, fleet.split),
+        "dominance": documents.dominance(fleet),
+        "attribution": documents.attribution(fleet.attributions, fleet.split),
         "listed": fleet.listed,
         "users": movers(fleet.users),
         "accounts": movers(fleet.accounts),
@@ -92,7 +92,7 @@ def _machine(fleet: Fleet) -> dict[str, Any]:
                 "bytes": totals.bytes,
                 **{part: getattr(totals, part) for part in PARTS},
                 "outside": totals.outside,
-                "small": wording.small_requests(totals),
+                "small": documents.small_requests(totals),
                 "sizes": [
                     [size.low, size.high, _digits(size.operations), _digits(size.bytes)]
                     for size in totals.sizes
@@ -113,7 +113,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
 
 def _trend(trend: Trend) -> dict[str, Any]:
     return {
-        "sentence": wording.change(trend),
+        "sentence": documents.change(trend),
         "compared": trend.compared,
         "months": [
             [month.month, _digits(month.days), *(_digits(month.bytes[d]) for d in DIRECTIONS),
@@ -129,12 +129,12 @@ def _trend(trend: Trend) -> dict[str, Any]:
 
 def _interference(pairs: tuple[Disturbance, ...]) -> dict[str, Any]:
     rows = [
-        [wording.who(pair.application), wording.who(pair.neighbour),
+        [documents.who(pair.application), documents.who(pair.neighbour),
          pair.measure.replace("_", " "), _digits(pair.slowdown), pair.beside, pair.quiet,
          _digits(pair.hours), f"{pair.adjusted:.2g}", "yes" if pair.certain else "may be chance"]
         for pair in pairs[:MOST_PAIRS]
     ]  # fmt: skip
-    return {"sentence": wording.interference(pairs), "pairs": rows}
+    return {"sentence": documents.interference(pairs), "pairs": rows}
 
 
 def _digits(value: float) -> float | None:

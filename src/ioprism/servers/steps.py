@@ -14,15 +14,10 @@ from typing import Any
 import polars as pl
 
 from ioprism.errors import NotEnoughDetailError, UsageError
-from ioprism.formats.local_time import zone_of
+from ioprism.formats.text import zone_of
 from ioprism.model.counters import EARLIEST, JOBS, LATEST, SECOND, ReadingOptions, Tally
 from ioprism.model.trace import Progress
-from ioprism.reports.figures.catalogue import (
-    COLUMN_WIDTH,
-    StaticFigure,
-    draw_figure,
-    require_matplotlib,
-)
+from ioprism.reports.figures import COLUMN_WIDTH, StaticFigure, draw_figure, require_matplotlib
 from ioprism.servers.attribution import derive_jobs
 from ioprism.servers.fleet import (
     Contact,
@@ -36,9 +31,8 @@ from ioprism.servers.fleet import (
 )
 from ioprism.servers.formats.records import map_servers, read_server_map
 from ioprism.servers.interference import Disturbance, interference
-from ioprism.servers.job_metrics import job_metrics
+from ioprism.servers.job_metrics import JobMetrics, job_metrics
 from ioprism.servers.load import MachineLoad, machine_load
-from ioprism.servers.measures import JobMetrics
 from ioprism.servers.raw_files import ingest, read_jobs
 from ioprism.servers.series import THRESHOLDS, Grid, MetricSettings, Reset, Sharing, Window
 from ioprism.servers.simulation import SimulationSettings, simulate, write_simulation

@@ -76,8 +76,9 @@ class CounterStore:
 
     def servers(self) -> list[str]:
         """Name every server, sorted."""
-        watched = (name for file in self._watched_files().values() for name in file["servers"])
-        return sorted({*filter(None, map(_server_of, self._folders())), *watched})
+        return sorted(
+            {*filter(None, map(_server_of, self._folders())), *self._watch_index()["servers"]}
+        )
 
     def _folders(self) -> Iterator[Path]:
         return (self.folder / "counters").glob("server=*")
@@ -85,12 +86,11 @@ class CounterStore:
     def per_job_servers(self) -> list[str]:
         """Name the servers that keep counters for each job, sorted."""
         keep = [path for path in self._folders() if next(path.glob(f"month=*/{PER_JOB}"), None)]
-        watched = (name for file in self._watched_files().values() for name in file["per_job"])
-        return sorted({*filter(None, map(_server_of, keep)), *watched})
+        return sorted({*filter(None, map(_server_of, keep)), *self._watch_index()["per_job"]})
 
-    def _watched_files(self) -> dict[str, dict[str, Any]]:
-        """Return the files of `servers watch`, with their span and servers."""
-        return dict(_read_json(self.folder / MANIFEST).get("watched", {}))
+    def _watch_index(self) -> dict[str, Any]:
+        """Return the files of `servers watch` (rows, first and last time), and their servers."""
+        return dict(_read_json(self.folder / MANIFEST)["watched"])
 
     def months(self, server: str, *, per_job: bool = False) -> list[tuple[str, Path]]:
         """Return the months of a server and their files, in order."""
@@ -106,7 +106,7 @@ class CounterStore:
         files = sorted(path for path in partitions if path.is_file())
         months = sorted({path.parent.name for path in files})
         ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
-        watched = [limit for file in self._watched_files().values() for limit in file["span"]]
+        watched = [limit for file in self._watch_index()["files"].values() for limit in file[1:]]
         if not ends:
             return (min(watched), max(watched)) if watched else None
         time = pl.col("time_us")
@@ -126,13 +126,12 @@ class CounterStore:
         files = [
             path for month, path in self.months(server, per_job=per_job) if first <= month <= last
         ]
+        known = self._watch_index()
         watched = [
             self.folder / "watched" / name
-            for name, file in self._watched_files().items()
-            if server in file["per_job" if per_job else "servers"]
-            and file["span"][0] <= end_us
-            and file["span"][1] >= start_us
-        ]
+            for name, (_, first_us, last_us) in known["files"].items()
+            if first_us <= end_us and last_us >= start_us
+        ] if server in known["per_job" if per_job else "servers"] else []  # fmt: skip
         if not files and not watched:
             return COUNTERS.empty()
         wanted = pl.col("time_us").is_between(start_us, end_us)
@@ -200,9 +199,9 @@ def open_store(folder: Path) -> CounterStore:
     if not isinstance(partitions, list) or not all(map(_is_partition, partitions)):
         raise _broken(folder, "its manifest does not name its partitions")
     watched = manifest.get("watched", {})
-    if not isinstance(watched, dict) or not all(map(WATCHED.fullmatch, watched)):
+    if not _names_watched_files(watched):
         raise _broken(folder, "its manifest does not name its watched files")
-    inside = [*(f"counters/{one}" for one in partitions), *(f"watched/{one}" for one in watched)]
+    inside = [f"counters/{one}" for one in partitions] + [f"watched/{n}" for n in watched["files"]]
     for name in [*jobs, *inside]:
         if not (folder / name).is_file():
             raise _broken(folder, f"{printable(name)} is missing")
@@ -212,6 +211,19 @@ def open_store(folder: Path) -> CounterStore:
 def _is_partition(name: object) -> bool:
     """Whether a name is one that a partition can have; a manifest must not point elsewhere."""
     return isinstance(name, str) and PARTITION.fullmatch(name) is not None
+
+
+def _names_watched_files(watched: Any) -> bool:  # noqa: ANN401 - whatever a document may hold
+    """Whether these are the files of `servers watch` and the names of their servers."""
+    if not isinstance(watched, dict) or not isinstance(watched.get("files"), dict):
+        return False
+    names = [watched.get("servers"), watched.get("per_job")]
+    numbers = watched["files"].values()
+    return (
+        all(map(WATCHED.fullmatch, watched["files"]))
+        and all(isinstance(some, list) and all(isinstance(n, str) for n in some) for some in names)
+        and all(isinstance(some, list) and [type(n) for n in some] == [int] * 3 for some in numbers)
+    )
 
 
 @contextmanager
@@ -272,50 +284,54 @@ def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
 
 def add_watched(store: CounterStore, samples: pl.DataFrame) -> None:
     """Add the samples of one round of `servers watch`, and merge small files of earlier rounds."""
-    watched = store._watched_files()
-    _add_watched_file(store.folder, watched, each_record_once(COUNTERS.conform(samples)), level=0)
-    for level in range(len(watched)):
-        small = [
-            name
-            for name, file in watched.items()
-            if name.startswith(f"{level}-") and file["rows"] * WATCHED_AT_ONCE <= WATCHED_ROWS
-        ]
-        if len(small) < WATCHED_AT_ONCE:
-            break
-        tables = [read_table(store.folder / "watched" / name) for name in small]
-        merged = each_record_once(pl.concat(tables))
-        _add_watched_file(store.folder, watched, merged, level=level + 1)
-        for name in small:
-            del watched[name]
+    watched = store._watch_index()
+    once = each_record_once(COUNTERS.conform(samples))
+    _add_watched_file(store.folder, watched["files"], once, level=0)
+    named = once.group_by("server").agg(of_jobs=pl.col("job").is_not_null().any())
+    watched["servers"] = sorted({*watched["servers"], *named["server"]})
+    watched["per_job"] = sorted({*watched["per_job"], *named.filter("of_jobs")["server"]})
+    _merge_watched_files(store.folder, watched["files"])
     _write_manifest(store.folder, watched=watched)
     for path in (store.folder / "watched").glob("*.parquet"):
-        if path.name not in watched and time.time() - path.stat().st_mtime > READERS_SECONDS:
+        forgotten = path.name not in watched["files"]
+        if forgotten and time.time() - path.stat().st_mtime > READERS_SECONDS:
             path.unlink(missing_ok=True)
 
 
+def _merge_watched_files(folder: Path, files: dict[str, list[int]]) -> None:
+    """Merge small files; readers sort what they take, so only what is the same twice goes."""
+    for level in range(len(files)):
+        small = [
+            name
+            for name, (rows, *_) in files.items()
+            if name.startswith(f"{level}-") and rows * WATCHED_AT_ONCE <= WATCHED_ROWS
+        ]
+        if len(small) < WATCHED_AT_ONCE:
+            break
+        merged = pl.concat(read_table(folder / "watched" / name) for name in small)
+        _add_watched_file(folder, files, merged.unique(maintain_order=True), level=level + 1)
+        for name in small:
+            del files[name]
+
+
 def _add_watched_file(
-    folder: Path, watched: dict[str, dict[str, Any]], samples: pl.DataFrame, *, level: int
+    folder: Path, files: dict[str, list[int]], samples: pl.DataFrame, *, level: int
 ) -> None:
     if not samples.height:
         return
-    times: list[int] = samples["time_us"].to_list()
-    number = 1 + max((int(name.split("-")[2].split(".")[0]) for name in watched), default=0)
-    name = f"{level}-{max(0, min(times))}-{number}.parquet"
+    first, last = samples.select(pl.col("time_us").min(), pl.col("time_us").max().alias("l")).row(0)
+    number = 1 + max((int(name.split("-")[2].split(".")[0]) for name in files), default=0)
+    name = f"{level}-{max(0, first)}-{number}.parquet"
     with _writing(folder / "watched" / name) as temporary:
         write_checked(samples, temporary)
-    named = samples.group_by("server").agg(of_jobs=pl.col("job").is_not_null().any())
-    watched[name] = {
-        "rows": samples.height,
-        "span": [min(times), max(times)],
-        "servers": named["server"].sort().to_list(),
-        "per_job": named.filter("of_jobs")["server"].sort().to_list(),
-    }
+    files[name] = [samples.height, first, last]
 
 
 def _write_manifest(folder: Path, *, watched: Mapping[str, Any] | None = None) -> None:
     if watched is None:
         known = folder / MANIFEST
-        watched = _read_json(known).get("watched", {}) if known.is_file() else {}
+        nothing: dict[str, Any] = {"files": {}, "servers": [], "per_job": []}
+        watched = _read_json(known)["watched"] if known.is_file() else nothing
     place = folder / "counters"
     names = sorted(
         str(path.relative_to(place)) for path in place.glob("server=*/month=*/*.parquet")

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports.to_terminal import facts, heading, name, table
-from ioprism.servers import wording
+from ioprism.servers import documents
 from ioprism.servers.fleet import Contact, Fleet, Mover, Profile
-from ioprism.servers.measures import FLAGS, JobMetrics, metric_column
+from ioprism.servers.job_metrics import FLAGS, JobMetrics, metric_column
 from ioprism.servers.raw_files import IngestedFile
 from ioprism.servers.steps import MachineReport
 from ioprism.servers.validation import BenchmarkResult, Validation
@@ -77,7 +77,7 @@ def show_jobs(metrics: JobMetrics, console: Console) -> None:
     if rest > 0:
         console.print(f"\n  … and {format_count(rest)} more: --json or --export shows all.")
     console.print()
-    for said in wording.attribution(metrics.attributions, metrics.split):
+    for said in documents.attribution(metrics.attributions, metrics.split):
         console.print(f"  {said}")
 
 
@@ -103,9 +103,9 @@ def show_machine(report: MachineReport, console: Console) -> None:
     """Print the machine."""
     fleet, metrics = report.fleet, report.metrics
     heading(console, "Machine")
-    console.print(f"  {wording.dominance(fleet)}")
+    console.print(f"  {documents.dominance(fleet)}")
     facts(console, _machine_facts(fleet, metrics))
-    facts(console, [("", said) for said in wording.attribution(fleet.attributions, fleet.split)])
+    facts(console, [("", said) for said in documents.attribution(fleet.attributions, fleet.split)])
     heading(console, "80 % of jobs stay at or below (read / write)")
     table(console, ("", *(f"c = {format_bytes(c)}" for c in metrics.settings.thresholds)),
           _eighty_rows(fleet, metrics.settings.thresholds))  # fmt: skip
@@ -127,11 +127,11 @@ def _show_questions(report: MachineReport, console: Console) -> None:
         console,
         [(f"{d}, busiest hour", _busiest(report.profile, n)) for n, d in enumerate(DIRECTIONS)],
     )
-    console.print(f"  {wording.change(report.trend)}")
+    console.print(f"  {documents.change(report.trend)}")
     heading(console, "Interference")
-    console.print(f"  {wording.interference(report.interference)}")
+    console.print(f"  {documents.interference(report.interference)}")
     for pair in report.interference[:SLOWED]:
-        console.print(name(f"  {wording.disturbance(pair)}"))
+        console.print(name(f"  {documents.disturbance(pair)}"))
     if report.contacts:
         heading(console, "Whom to contact")
         columns = ("user", "why", "jobs", "job-hours", "hours at stake")
@@ -140,7 +140,7 @@ def _show_questions(report: MachineReport, console: Console) -> None:
 
 def _contact(person: Contact) -> tuple[str | Text, ...]:
     hours = (f"{person.job_hours:,.1f}", f"{person.hours_at_stake:,.1f}")
-    return (name(person.user), wording.contact(person), format_count(person.jobs), *hours)
+    return (name(person.user), documents.contact(person), format_count(person.jobs), *hours)
 
 
 def _busiest(profile: Profile, number: int) -> str:
@@ -164,8 +164,8 @@ def _machine_facts(fleet: Fleet, metrics: JobMetrics) -> list[tuple[str, str]]:
             "" if totals.top_share is None else f", {totals.top_share:.1%} by the top 20 % of jobs"
         )
         rows.append((f"{direction} volume", f"{format_bytes(totals.bytes)}{share}"))
-        rows.append(("", wording.whose(totals)))
-        rows.append((f"small {direction}s", wording.small_requests(totals)))
+        rows.append(("", documents.whose(totals)))
+        rows.append((f"small {direction}s", documents.small_requests(totals)))
         highest, eighty = totals.highest["max_bandwidth"], totals.eighty["max_bandwidth"]
         peak = f"{format_rate(highest)} by one job; 80 % of jobs up to {format_rate(eighty)}"
         rows.append((f"{direction} peak", peak))

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from ioprism.errors import BrokenTraceError, NotEnoughDetailError, OutputError, UsageError
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.model.trace import Progress
-from ioprism.servers.job_metrics import job_metrics
-from ioprism.servers.measures import JobMetrics, metric_column
+from ioprism.servers.job_metrics import JobMetrics, job_metrics, metric_column
 from ioprism.servers.series import (
     BYTE_ROWS,
     DAY,

@@ -32,8 +32,12 @@ from ioprism.model.counters import (
     Tally,
 )
 from ioprism.servers.attribution import identifier
-from ioprism.servers.polling import CommandSource, NoAnswerError, PolledSource
-from ioprism.servers.raw_files import find_counter_reader
+from ioprism.servers.raw_files import (
+    CommandSource,
+    NoAnswerError,
+    PolledSource,
+    find_counter_reader,
+)
 from ioprism.servers.store import add_watched, store_for_writing
 from ioprism.text import printable
 

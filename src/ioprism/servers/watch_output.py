@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -12,8 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ioprism.errors import UsageError
-from ioprism.local_http import HTML, JSON, LocalHandler, LocalServer, RefusedError
+from ioprism.local_http import HTML, JSON, BackgroundServer, LocalHandler, RefusedError
 from ioprism.reports import to_json
 from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_terminal import name
@@ -127,24 +125,12 @@ def _head(metric: str, explained: str, kind: str) -> Iterator[str]:
     yield f"# TYPE {metric} {kind}"
 
 
-class LoadServer(LocalServer):
+class LoadServer(BackgroundServer):
     """Serves the last round: `/` a page, `/load` JSON, `/metrics` for Prometheus."""
 
     def __init__(self, host: str, port: int, *, token: str | None = None) -> None:
         self.latest: LoadRound | None = None
-        try:
-            super().__init__((host, port), LoadHandler, token=token)
-        except (OSError, OverflowError) as error:
-            raise UsageError(
-                f"cannot serve on {host}:{port}: {error}.\n"
-                "Hint: choose another --http port; 0 takes any."
-            ) from error
-        threading.Thread(target=self.serve_forever, args=(0.5,), name="http", daemon=True).start()
-
-    def close(self) -> None:
-        """Stop serving."""
-        self.shutdown()
-        self.server_close()
+        super().__init__(host, port, LoadHandler, token=token)
 
 
 class LoadHandler(LocalHandler):

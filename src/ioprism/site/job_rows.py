@@ -1,7 +1,8 @@
-"""One job as rows of the site tables."""
+"""One job as rows of the site tables, with its names or without."""
 
 from __future__ import annotations
 
+import hmac
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.characteristics.breakdown import by_file, by_host, by_target
+from ioprism.characteristics.details import by_file, by_host, by_target
 from ioprism.characteristics.totals import Characteristics, characterise
-from ioprism.diagnosis.achieved_rates import achieved_rates
-from ioprism.diagnosis.observed import Observed
+from ioprism.diagnosis.observed import Observed, achieved_rates
 from ioprism.engine.base import Engine
 from ioprism.formats.darshan.meaning import MODULES
 from ioprism.model.trace import Trace, file_system_of
@@ -23,6 +23,9 @@ from ioprism.model.verdict import Cause, Verdict
 ROUNDING = 1e-3  # rates that differ by less are the same
 MOST_FILES = 20  # of a job: those that take longest, one by one
 MOST_ROWS = 40  # of a job: files and kinds of files
+# Columns that hold one name. `pattern` is a path too.
+NAMES = ("user", "application", "path", "job_id", "pattern", "host", "file", "file_system")
+PLAIN = ("operation",)  # of a culprit: words of ioprism, not of the user
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -204,3 +207,37 @@ def _files(trace: Trace, engine: Engine, digest: str) -> list[dict[str, Any]]:
     )
     kept = sums.sort("seconds", *keys, descending=[True, False, False, False])
     return [{"job": digest, **row} for row in kept.head(MOST_ROWS).rows(named=True)]
+
+
+def anonymous(rows: Rows, key: bytes) -> Rows:
+    """Replace names by digests, and sentences that may hold names by the code of their cause."""
+    return {table: [_anonymous_row(row, key) for row in lines] for table, lines in rows.items()}
+
+
+def _anonymous_row(row: Mapping[str, Any], key: bytes) -> dict[str, Any]:
+    hidden = {
+        name: _hidden(name, value, key) if name in NAMES else value for name, value in row.items()
+    }
+    return hidden if "culprit" not in row else {**hidden, **_anonymous_cause(row, key)}
+
+
+def _anonymous_cause(row: Mapping[str, Any], key: bytes) -> dict[str, Any]:
+    culprit = {
+        name: value if name in PLAIN else _hidden(name, value, key)
+        for name, value in json.loads(row["culprit"]).items()
+    }
+    return {
+        "culprit": json.dumps(culprit),
+        "subject": ", ".join(f"{name} {value}" for name, value in culprit.items()),
+        "title": row["code"].replace("-", " ").capitalize(),
+        "advice": None,
+    }
+
+
+def _hidden(name: str, value: Any, key: bytes) -> Any:  # noqa: ANN401 - cells are of any kind
+    if isinstance(value, list):
+        return [_hidden(name, one, key) for one in value]
+    if not isinstance(value, str):
+        return value
+    digest = hmac.new(key, value.encode(errors="surrogateescape"), "sha256").hexdigest()
+    return f"{name}-{digest[:12]}"

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ioprism.engine.processes import CRASHED, map_in_processes
+from ioprism.engine.cluster import CRASHED, map_in_processes
 from ioprism.errors import (
     AnalysisError,
     IoprismError,
@@ -24,9 +24,9 @@ from ioprism.errors import (
     UnknownFormatError,
     UsageError,
 )
-from ioprism.formats.files import check_readable, files_below
+from ioprism.formats.reading import check_readable, files_below
 from ioprism.model.pseudonyms import read_key
-from ioprism.site.anonymise import Rows, anonymous
+from ioprism.site.job_rows import Rows, anonymous
 from ioprism.site.store import SiteStore, open_site
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def chosen_tables(
     That is the rate at which servers worked for others while a job ran. Only tables that the
     subject needs are read; the others are empty.
     """
-    from ioprism.site.columns import SITE_TABLES
+    from ioprism.site.store import SITE_TABLES
     from ioprism.site.summary import NEEDS, SiteTables, with_hours
 
     store = open_site(folder)
@@ -235,8 +235,7 @@ def _describe_job(
 ) -> Rows | str | None:
     """One job as rows, or why it cannot be read; None for what lies beside the logs."""
     from ioprism.diagnosis.steps import diagnose_observed
-    from ioprism.engine.local import LocalEngine
-    from ioprism.engine.prepared import in_memory
+    from ioprism.engine.base import LocalEngine, in_memory
     from ioprism.formats.registry import find_jobs, read_trace
     from ioprism.site.job_rows import JobFacts, job_rows
 
@@ -288,7 +287,7 @@ def _why(path: Path, error: Exception) -> str:
 def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
     import polars as pl
 
-    from ioprism.site.columns import SITE_TABLES
+    from ioprism.site.store import SITE_TABLES
 
     return {
         name: pl.DataFrame(

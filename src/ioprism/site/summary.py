@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.model.result import Result
-from ioprism.site.event import SiteEvent
-from ioprism.site.events import KINDS, site_events
+from ioprism.site.events import KINDS, SiteEvent, site_events
 from ioprism.units import format_counted
 
 PARTS = ("slow-target", "slow-node")  # causes whose culprit is a part of the machine

@@ -16,7 +16,7 @@ import polars as pl
 
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.rows import Floats
-from ioprism.model.history import AchievedRate, ReachedByOthers
+from ioprism.model.verdict import AchievedRate, ReachedByOthers
 from ioprism.text import printable
 
 SIMILAR_RANKS = 2.0  # factor; more ranks reach more

@@ -1,4 +1,6 @@
-"""Parquet files and JSON documents that notice when a byte of them has changed.
+"""Files that notice when a byte of them has changed, and a folder for what can be made again.
+
+Parquet files and JSON documents that notice when a byte of them has changed.
 
 Parquet as it is written here has no checksums: a flipped bit is read as another number. So a
 file carries a digest of what it holds. It is made of the values, not of the bytes, so that it
@@ -9,6 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 import zlib
 from collections.abc import Mapping
 from functools import lru_cache
@@ -18,7 +22,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ioprism.text import open_plain
+from ioprism.errors import OutputError
+from ioprism.text import open_plain, printable
 
 KEY = "ioprism_digest"
 UNREADABLE = (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
@@ -121,3 +126,30 @@ def read_document(path: Path) -> tuple[dict[str, Any], bool]:
 
 def _checksum(document: Mapping[str, Any]) -> int:
     return zlib.crc32(json.dumps(document, sort_keys=True).encode())
+
+
+def cache_folder() -> Path:
+    """Return the folder, made for this user alone.
+
+    Raises:
+        OutputError: something else has its name, or it belongs to another user.
+    """
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    folder = (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "ioprism"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise OutputError(
+            f"{printable(str(folder))} is not a folder of this user.\n"
+            "Hint: remove it, or set XDG_CACHE_HOME."
+        )
+    return folder
+
+
+def cached_name(path: Path, *, suffix: str) -> Path:
+    """Return where something made of a file is kept; another version has another name."""
+    status = path.stat()
+    version = (path.resolve(), status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    digest = hashlib.blake2b(repr(version).encode("utf-8", "surrogatepass"), digest_size=16)
+    return cache_folder() / f"{digest.hexdigest()}{suffix}"

@@ -27,14 +27,16 @@ LOCK = ".lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenPartition:
     """What has become of one partition."""
 
     files: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
-MapPartitions = Callable[[Trace, Callable[[int, Partition | None], Written]], list[Written]]
+MapPartitions = Callable[
+    [Trace, Callable[[int, Partition | None], WrittenPartition]], list[WrittenPartition]
+]
 
 
 def write_store_in_parts(
@@ -65,16 +67,16 @@ def write_store_in_parts(
         ) from error
 
 
-def write_part(folder: Path, number: int, partition: Partition | None) -> Written:
+def write_part(folder: Path, number: int, partition: Partition | None) -> WrittenPartition:
     """Write one partition, unless it is there already; any worker that sees the folder can."""
     note = folder / f"part-{number:05d}.json"
     if note.is_file():
         known = json.loads(note.read_text(encoding="utf-8"))
-        return Written(tuple(known["files"]), tuple(known["warnings"]))
+        return WrittenPartition(tuple(known["files"]), tuple(known["warnings"]))
     completeness = Completeness()
     batches = iter(()) if partition is None else partition.batches(completeness.warn)
     files = write_events(batches, folder, f"events-{number:05d}")
-    done = Written(tuple(files), completeness.warnings)
+    done = WrittenPartition(tuple(files), completeness.warnings)
     # The note appears whole or not at all, and what it names is on storage by then.
     temporary = folder / f".{note.name}.{os.getpid()}"
     content = {"files": done.files, "warnings": done.warnings}

@@ -13,9 +13,9 @@ import polars as pl
 from isal import isal_zlib
 
 from ioprism.errors import BrokenTraceError, TraceError
-from ioprism.model.layers import MOST_RANKS
 from ioprism.model.schema import EVENTS, FILES, PROCESSES, Table
 from ioprism.model.trace import (
+    MOST_RANKS,
     Completeness,
     Job,
     LazyTables,
@@ -25,7 +25,7 @@ from ioprism.model.trace import (
     Warn,
 )
 from ioprism.storage.atomic import atomic_folder
-from ioprism.storage.remote import at_hand, is_file
+from ioprism.storage.recordings import at_hand, is_file
 from ioprism.text import address_of, open_plain
 
 VERSION = 2

@@ -9,8 +9,15 @@ from typing import Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.figure_options import FigureRequest, page_or_figure
-from ioprism.command.options import PATH, Decorator, NumberRange, option, stack_decorators
+from ioprism.command.options import (
+    PATH,
+    Decorator,
+    FigureRequest,
+    NumberRange,
+    option,
+    page_or_figure,
+    stack_decorators,
+)
 from ioprism.errors import UsageError
 from ioprism.formats.registry import read_trace
 from ioprism.model.samples import ACCESSES, parse_node_list

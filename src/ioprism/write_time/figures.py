@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from ioprism.errors import FigureUnavailableError, UsageError
-from ioprism.model.signal import FloatArray
+from ioprism.model.arrays import FloatArray
 from ioprism.reports.figures.canvas import (
     BLUE,
     CYCLE,

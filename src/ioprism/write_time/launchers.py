@@ -12,14 +12,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from ioprism.errors import RunFailedError, TraceError, UsageError
 from ioprism.model.samples import Run, WritePattern
-from ioprism.recording.process import QUICK, ask, call, last_words
+from ioprism.recording.command import QUICK, ask, call, last_words
 from ioprism.units import format_counted
 from ioprism.write_time.run_files import read_runs
 
@@ -118,17 +118,9 @@ def _start_writer(
 ) -> subprocess.Popen[str]:
     path = folder / ("burst" if pattern.shared else f"burst.{core}")
     size, offset = pattern.burst_bytes, number * pattern.burst_bytes * pattern.shared
-    command = [
-        sys.executable,
-        "-P",  # nothing is imported from where the user is
-        "-m",
-        "ioprism.write_time.burst_writer",
-        str(path),
-        str(size),
-        str(core),
-        str(offset),
-        pattern.access,
-    ]
+    # -P: nothing is imported from where the user is.
+    command = [sys.executable, "-P", "-m", "ioprism.write_time.burst_writer", str(path), str(size),
+               str(core), str(offset), pattern.access]  # fmt: skip
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
 
@@ -268,7 +260,14 @@ WORD = 8  # bytes; IOR's smallest unit
 FORBIDDEN = frozenset(" \t\r\n#,=@")
 SUMMARY = "summary.json"
 
-Start = Callable[[WritePattern, Sequence[str]], list[str]]
+# The words that start a pattern, and those that choose its hosts: jsrun takes them in its order.
+STARTS: Mapping[str, tuple[str, str]] = {
+    "srun": ("srun -N {nodes} -n {processes} --ntasks-per-node {cores}", "--nodelist {hosts}"),
+    "mpirun": ("mpirun -n {processes} --map-by ppr:{cores}:node", "--host {slots}"),
+    "mpirun (MPICH)": ("mpirun -n {processes} -ppn {cores}", "-hosts {hosts}"),
+    "jsrun": ("jsrun -n {nodes} -r 1 -a {cores} -c {cores}", ""),
+    "flux": ("flux run -N {nodes} --tasks-per-node={cores}", "--requires=host:{hosts}"),
+}
 
 
 def block_bytes(burst: int) -> int:
@@ -302,48 +301,15 @@ def ior_command(
     pattern: WritePattern, launcher: str, folder: Path, hosts: Sequence[str] = ()
 ) -> list[str]:
     """Return the command that writes the pattern's files; on these hosts, where any are given."""
-    return [*STARTS[launcher](pattern, hosts), *ior_arguments(pattern, folder)]
+    start, on_hosts = STARTS[launcher]
+    cores = pattern.cores_per_node
+    values = {"nodes": pattern.nodes, "processes": pattern.processes, "cores": cores}
+    chosen = {"hosts": ",".join(hosts), "slots": ",".join(f"{host}:{cores}" for host in hosts)}
+    words = [*start.split(), *(on_hosts.split() if hosts else ())]
+    return [*(word.format(**values, **chosen) for word in words), *ior_arguments(pattern, folder)]
 
 
 def stripe_command(pattern: WritePattern, folder: Path) -> list[str]:
     """Return the command that sets the stripes of new files in a folder."""
     size = ["-S", str(pattern.stripe_bytes)] if pattern.stripe_bytes else []
     return ["lfs", "setstripe", "-c", str(pattern.stripe_count), *size, str(folder)]
-
-
-def _srun(pattern: WritePattern, hosts: Sequence[str]) -> list[str]:
-    start = ["srun", "-N", str(pattern.nodes), "-n", str(pattern.processes)]
-    start += ["--ntasks-per-node", str(pattern.cores_per_node)]
-    return [*start, "--nodelist", ",".join(hosts)] if hosts else start
-
-
-def _open_mpi(pattern: WritePattern, hosts: Sequence[str]) -> list[str]:
-    per_node = pattern.cores_per_node
-    start = ["mpirun", "-n", str(pattern.processes), "--map-by", f"ppr:{per_node}:node"]
-    return [*start, "--host", ",".join(f"{h}:{per_node}" for h in hosts)] if hosts else start
-
-
-def _mpich(pattern: WritePattern, hosts: Sequence[str]) -> list[str]:
-    start = ["mpirun", "-n", str(pattern.processes), "-ppn", str(pattern.cores_per_node)]
-    return [*start, "-hosts", ",".join(hosts)] if hosts else start
-
-
-def _jsrun(pattern: WritePattern, hosts: Sequence[str]) -> list[str]:
-    del hosts  # jsrun takes the allocation's hosts in its own order
-    per_node = str(pattern.cores_per_node)
-    return ["jsrun", "-n", str(pattern.nodes), "-r", "1", "-a", per_node, "-c", per_node]
-
-
-def _flux(pattern: WritePattern, hosts: Sequence[str]) -> list[str]:
-    start = ["flux", "run", "-N", str(pattern.nodes)]
-    start += [f"--tasks-per-node={pattern.cores_per_node}"]
-    return [*start, f"--requires=host:{','.join(hosts)}"] if hosts else start
-
-
-STARTS: Mapping[str, Start] = {
-    "srun": _srun,
-    "mpirun": _open_mpi,
-    "mpirun (MPICH)": _mpich,
-    "jsrun": _jsrun,
-    "flux": _flux,
-}

@@ -7,13 +7,13 @@ import re
 import shlex
 import shutil
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from os import environ
 from pathlib import Path
 
 from ioprism.errors import UsageError
-from ioprism.recording.process import ask
+from ioprism.recording.command import ask
 
 RESERVE = 300  # seconds before the job's end in which no run is started
 WORD = re.compile(r"[\w.:@+-]+", re.ASCII)
@@ -115,11 +115,8 @@ def _lustre_facts(folder: Path, facts: MachineFacts) -> MachineFacts:
     targets = len(set(re.findall(r"OST[0-9a-f]{4}", _ask("lfs", "df", str(folder)))))
     servers = set(_ask("lctl", "get_param", "-n", "osc.*.ost_conn_uuid").split())
     layout = _ask("lfs", "getstripe", "-d", str(folder))
-    return MachineFacts(
-        name=facts.name,
-        filesystem=facts.filesystem,
-        cores_per_node=facts.cores_per_node,
-        nodes=facts.nodes,
+    return replace(
+        facts,
         targets=targets or None,
         servers=len(servers) or None,
         block_bytes=_number(layout, r"stripe_size:\s+(\d+)"),
@@ -198,8 +195,17 @@ class Scheduler:
     """How a scheduler is asked."""
 
     launcher: str
-    header: Callable[[SamplingJob], list[str]]
+    mark: str  # of the lines that it reads
+    asks: tuple[str, ...]  # with the names of a job's facts; left out where one is None
     submit: str
+
+    def header(self, job: SamplingJob) -> list[str]:
+        """Return the lines that say what the job asks for."""
+        clock = f"{job.minutes // 60:02d}:{job.minutes % 60:02d}"
+        known = {"nodes": job.nodes, "minutes": job.minutes, "clock": clock}
+        known |= {name: word for name in ("account", "queue") if (word := getattr(job, name))}
+        wanted = (ask for ask in self.asks if set(re.findall(r"{(\w+)}", ask)) <= set(known))
+        return [f"{self.mark} {ask.format(**known)}" for ask in wanted]
 
 
 def job_script(scheduler: str, job: SamplingJob) -> str:
@@ -228,65 +234,18 @@ def _quote(path: Path) -> str:
     return shlex.quote(str(path.resolve()))
 
 
-def _clock(minutes: int, *, seconds: bool = True) -> str:
-    return f"{minutes // 60:02d}:{minutes % 60:02d}" + (":00" if seconds else "")
-
-
-def _header_lines(mark: str, *wanted: tuple[str, object | None]) -> list[str]:
-    return [f"{mark} {option}{value}" for option, value in wanted if value is not None]
-
-
-def _slurm_header(job: SamplingJob) -> list[str]:
-    return _header_lines(
-        "#SBATCH",
-        ("--job-name=", "ioprism-sampling"),
-        ("--nodes=", job.nodes),
-        ("--exclusive", ""),
-        ("--time=", _clock(job.minutes)),
-        ("--account=", job.account),
-        ("--partition=", job.queue),
-    )
-
-
-def _lsf_header(job: SamplingJob) -> list[str]:
-    return _header_lines(
-        "#BSUB",
-        ("-J ", "ioprism-sampling"),
-        ("-nnodes ", job.nodes),
-        ("-W ", _clock(job.minutes, seconds=False)),
-        ("-P ", job.account),
-        ("-q ", job.queue),
-    )
-
-
-def _pbs_header(job: SamplingJob) -> list[str]:
-    return _header_lines(
-        "#PBS",
-        ("-N ", "ioprism-sampling"),
-        ("-l ", f"select={job.nodes}"),
-        ("-l ", "place=scatter:excl"),
-        ("-l ", f"walltime={_clock(job.minutes)}"),
-        ("-A ", job.account),
-        ("-q ", job.queue),
-    )
-
-
-def _flux_header(job: SamplingJob) -> list[str]:
-    return _header_lines(
-        "# flux:",
-        ("--job-name=", "ioprism-sampling"),
-        ("--nodes=", job.nodes),
-        ("--exclusive", ""),
-        ("--time-limit=", f"{job.minutes}m"),
-        ("--bank=", job.account),
-        ("--queue=", job.queue),
-    )
-
-
+NAME = "ioprism-sampling"
 SCHEDULERS: Mapping[str, Scheduler] = {
-    "slurm": Scheduler("srun", _slurm_header, "sbatch"),
-    "lsf": Scheduler("jsrun", _lsf_header, "bsub <"),
-    "pbs": Scheduler("mpirun", _pbs_header, "qsub"),
+    "slurm": Scheduler("srun", "#SBATCH", (
+        f"--job-name={NAME}", "--nodes={nodes}", "--exclusive", "--time={clock}:00",
+        "--account={account}", "--partition={queue}"), "sbatch"),
+    "lsf": Scheduler("jsrun", "#BSUB", (
+        f"-J {NAME}", "-nnodes {nodes}", "-W {clock}", "-P {account}", "-q {queue}"), "bsub <"),
+    "pbs": Scheduler("mpirun", "#PBS", (
+        f"-N {NAME}", "-l select={nodes}", "-l place=scatter:excl", "-l walltime={clock}:00",
+        "-A {account}", "-q {queue}"), "qsub"),
     # Inside a Flux job the parent instance takes the next one.
-    "flux": Scheduler("flux", _flux_header, "flux --parent batch"),
-}
+    "flux": Scheduler("flux", "# flux:", (
+        f"--job-name={NAME}", "--nodes={nodes}", "--exclusive", "--time-limit={minutes}m",
+        "--bank={account}", "--queue={queue}"), "flux --parent batch"),
+}  # fmt: skip

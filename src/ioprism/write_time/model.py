@@ -9,16 +9,16 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
+from msgspec import ValidationError, convert
 
 from ioprism.errors import AnalysisError
 from ioprism.model.samples import WritePattern
 from ioprism.text import printable
 from ioprism.version import __version__
-from ioprism.write_time.extrapolation import Calibration, Step
 from ioprism.write_time.features import CollinearPair, Feature, feature_table, features
-from ioprism.write_time.fitting import Blend, LinearFit, Predictor, Trees
+from ioprism.write_time.fitting import Calibration, LinearFit, Predictor, Trees
 from ioprism.write_time.loads import loads_of, stage_loads
-from ioprism.write_time.stage_model import Shape, StageFit
+from ioprism.write_time.stage_model import StageFit
 from ioprism.write_time.system import FloatArray, System, bundled_system, parse_system
 from ioprism.write_time.training_data import TrainingFacts
 
@@ -136,7 +136,7 @@ def model_from_dict(content: object, *, source: str) -> WriteTimeModel:
         )
     try:
         return _model_of(content, source)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, ValidationError) as error:
         raise AnalysisError(
             f"{printable(source)}: this model file is damaged ({type(error).__name__}: "
             f"{printable(str(error))[:80]}).\nHint: train the model again."
@@ -158,30 +158,15 @@ def _model_of(content: Mapping[str, Any], source: str) -> WriteTimeModel:
         fit=_fit_from_dict(content["fit"], names),
         beside=tuple(_fit_from_dict(fit, names) for fit in content["beside"]),
         stages=stages,
-        scores={name: Score(**score) for name, score in content["scores"].items()},
-        calibration=_calibration(content["calibration"]),
-        facts=TrainingFacts(**{name: _to_tuples(value) for name, value in facts.items()}),
-        ranges={name: (low, high) for name, (low, high) in content["ranges"].items()},
-        together=tuple(CollinearPair(**pair) for pair in content["together"]),
-    )
-
-
-def _to_tuples(value: Any) -> Any:  # noqa: ANN401 - JSON is any nesting
-    return tuple(_to_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-def _calibration(content: Mapping[str, Any]) -> Calibration:
-    return Calibration(
-        level=content["level"],
-        steps=tuple(Step(**step) for step in content["steps"]),
-        noisy=Step(**content["noisy"]),
-        measured_ahead=content["measured_ahead"],
+        scores=convert(content["scores"], dict[str, Score]),
+        calibration=convert(content["calibration"], Calibration),
+        facts=convert(facts, TrainingFacts),
+        ranges=convert(content["ranges"], dict[str, tuple[float, float]]),
+        together=convert(content["together"], tuple[CollinearPair, ...]),
     )
 
 
 def _fit_to_dict(fit: Predictor) -> dict[str, Any]:
-    if isinstance(fit, Blend):
-        return {"kind": fit.kind, "members": [_fit_to_dict(member) for member in fit.members]}
     if isinstance(fit, Trees):
         return {"kind": fit.kind, "start": fit.start, "trees": [t.tolist() for t in fit.trees]}
     if isinstance(fit, StageFit):
@@ -200,14 +185,11 @@ def _fit_to_dict(fit: Predictor) -> dict[str, Any]:
 
 
 def _fit_from_dict(content: Mapping[str, Any], names: Sequence[str]) -> Predictor:
-    if "members" in content:
-        return Blend(tuple(_fit_from_dict(member, names) for member in content["members"]))
     if "trees" in content:
-        trees = tuple(np.array(tree, dtype=np.float64).reshape(-1, 5) for tree in content["trees"])
-        return Trees(float(content["start"]), trees)
+        return convert(content, Trees, dec_hook=_finite_array)
     if "shape" in content:
-        return _stage_fit(content)
-    coefficients = _finite_array(content["coefficients"])
+        return convert(content, StageFit, dec_hook=_finite_array)
+    coefficients = _finite_array(FloatArray, content["coefficients"])
     if coefficients.shape != (len(names),):
         raise ValueError("the coefficients do not fit the features")
     return LinearFit(
@@ -220,26 +202,7 @@ def _fit_from_dict(content: Mapping[str, Any], names: Sequence[str]) -> Predicto
     )
 
 
-def _stage_fit(content: Mapping[str, Any]) -> StageFit:
-    shape = content["shape"]
-    return StageFit(
-        shape=Shape(
-            exponent=float(shape["exponent"]),
-            penalty=float(shape["penalty"]),
-            meeting=float(shape["meeting"]),
-            crowding=float(shape["crowding"]),
-            **{name: tuple(shape[name]) for name in ("creating", "shared", "whole")},
-        ),
-        start=float(content["start"]),
-        straggling=float(content["straggling"]),
-        costs=_finite_array(content["costs"]),
-        bounds=_finite_array(content["bounds"]),
-        floors=_finite_array(content["floors"]),
-        tied=_to_tuples(content["tied"]),
-    )
-
-
-def _finite_array(values: Sequence[float]) -> FloatArray:
+def _finite_array(_: object, values: Sequence[object]) -> FloatArray:
     numbers = np.array(values, dtype=np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError("a coefficient is not finite")
@@ -305,8 +268,6 @@ def _fit_document(fit: Predictor, model: WriteTimeModel) -> dict[str, Any]:
     }
     if isinstance(fit, Trees):
         return body | {"trees": len(fit.trees), **NO_COEFFICIENTS}
-    if isinstance(fit, Blend):
-        return body | {"members": [member.kind for member in fit.members], **NO_COEFFICIENTS}
     if isinstance(fit, StageFit):
         terms = [(load.name, load.stage, "") for load in loads_of(model.system, model.facts.access)]
         return body | {

@@ -18,6 +18,7 @@ from ioprism.write_time.stage_model import StageFit
 from ioprism.write_time.system import FloatArray
 from ioprism.write_time.terminal import (
     LEAK_NOTE,
+    TITLES,
     WORTH_IT,
     advice_rows,
     configuration_text,
@@ -25,7 +26,6 @@ from ioprism.write_time.terminal import (
     learned_rows,
     stripe_counts,
     symbols_of,
-    title,
     underestimation_text,
 )
 from ioprism.write_time.training_data import LEAKING
@@ -43,10 +43,10 @@ def page(evaluation: Evaluation) -> str:
     data = {
         "subject": heading,
         "verdict": f"Write time of {heading}: {evaluation.summary()}",
-        "next": f"Model: {title(model.fit.kind)}, trained on {model.facts.samples:,} samples of "
+        "next": f"Model: {TITLES[model.fit.kind]}, trained on {model.facts.samples:,} samples of "
         f"up to {model.facts.scales[-1][0]} nodes.",
         "warnings": warnings,
-        "models": [{"kind": fit.kind, "title": title(fit.kind)} for fit in _models(model)],
+        "models": [{"kind": fit.kind, "title": TITLES[fit.kind]} for fit in _models(model)],
         "sets": [_set(one) for one in evaluation.sets if len(one.measured)],
         "limits": [CLOSE, FAIR],
         "level": model.calibration.level,
@@ -103,9 +103,9 @@ def _scores(evaluation: Evaluation) -> Sheet:
         if len(one.measured):
             shares = (one.within(CLOSE), one.within(FAIR), one.coverage)
             count = len(one.measured)
-            rows.append([one.name, count, title(evaluation.model.fit.kind), *shares])
+            rows.append([one.name, count, TITLES[evaluation.model.fit.kind], *shares])
             rows += [
-                [one.name, count, title(kind), *one.within_beside(kind), None]
+                [one.name, count, TITLES[kind], *one.within_beside(kind), None]
                 for kind in one.beside
             ]
     interval = f"in {evaluation.model.calibration.level:.0%} interval"

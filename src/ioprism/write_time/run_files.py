@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError, TraceError, UsageError
-from ioprism.formats.budget import Budget
-from ioprism.formats.files import check_readable
+from ioprism.formats.reading import Budget, check_readable
 from ioprism.model.samples import ACCESSES, Run, WritePattern, parse_node_list
 from ioprism.text import printable
 from ioprism.units import format_counted, parse_bytes

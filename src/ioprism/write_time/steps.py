@@ -18,15 +18,10 @@ from typing import Any
 from ioprism.errors import AnalysisError, NotEnoughDetailError, TraceError, UsageError
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.model.trace import Trace
-from ioprism.reports.figures.catalogue import (
-    COLUMN_WIDTH,
-    StaticFigure,
-    draw_figure,
-    require_matplotlib,
-)
+from ioprism.reports.figures import COLUMN_WIDTH, StaticFigure, draw_figure, require_matplotlib
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import open_plain, printable
-from ioprism.views.time.intervals import write_intervals
+from ioprism.views.intervals import write_intervals
 from ioprism.write_time.estimate import Estimate, PhaseEstimate, compare_phases, estimate_write
 from ioprism.write_time.evaluation import Evaluation, evaluate_samples
 from ioprism.write_time.launchers import find_launcher

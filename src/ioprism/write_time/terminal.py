@@ -8,12 +8,11 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 
 from ioprism.model.samples import WritePattern
-from ioprism.reports.to_terminal import facts, heading, name, table
-from ioprism.reports.to_terminal.plot import error_plot
+from ioprism.reports.to_terminal import error_plot, facts, heading, name, table
 from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 from ioprism.write_time.estimate import Estimate, PhaseEstimate
 from ioprism.write_time.evaluation import Evaluation, Underestimation
-from ioprism.write_time.fitting import BLEND, BOOSTING, KINDS, STAGES, LinearFit
+from ioprism.write_time.fitting import BOOSTING, KINDS, STAGES, LinearFit
 from ioprism.write_time.loads import SYMBOLS, loads_of
 from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel
 from ioprism.write_time.sampling import SamplingProgress
@@ -34,20 +33,12 @@ LEAK_NOTE = (
 )
 
 
-def title(kind: str) -> str:
-    """Name a kind of model; blends name their members."""
-    if not kind.startswith(BLEND):
-        return TITLES[kind]
-    members = kind.partition(": ")[2].split(", ")
-    return f"{BLEND} of {' and '.join(TITLES[member] for member in members)}"
-
-
 def show_model(model: WriteTimeModel, console: Console) -> None:
     """Print what was learned, and from what."""
     trained = model.facts
     heading(console, f"Write-time model of {model.system.title}")
     rows = [
-        ("model", title(model.fit.kind)),
+        ("model", TITLES[model.fit.kind]),
         ("samples", f"{format_count(trained.samples)} converged, {trained.held_out} to validate"),
         ("left out", _left_out(trained)),
         ("scales", ", ".join(f"{nodes}" for nodes, _ in trained.scales) + " nodes"),
@@ -68,7 +59,7 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
         ("", "within 20 %", "within 30 %", "mean error", "error at larger scales"),
         [
             (
-                title(kind),
+                TITLES[kind],
                 _percent(s.within_20),
                 _percent(s.within_30),
                 _percent(s.mean_error),

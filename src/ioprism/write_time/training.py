@@ -1,45 +1,39 @@
 """Learn from samples how long writes take, with the kind of model that extrapolates best.
 
-The choice looks at training scales only: every kind of `CANDIDATES` and the blends of `BLENDS` are
-fitted to the small training scales and predict the larger ones (`extrapolation.py`). The mean of
+The choice looks at training scales only: every kind of `CANDIDATES` is
+fitted to the small training scales and predict the larger ones (`fitting.py`). The mean of
 |log(measured / predicted)| is a kind's error; a check counts by the number of scales it saw, as one
-that saw more of them says more about a model of all. The first of the list whose error is within
-`ERROR_TIE` of the least is taken: kinds that explain come before those that do not, and single ones
-before blends.
+that saw more of them says more about a model of all. The first of the list that is not clearly
+worse than the best is taken: kinds that explain come before those that do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
 from ioprism.model.samples import Sample, WritePattern
-from ioprism.write_time.extrapolation import (
-    Calibration,
-    Checks,
-    Predicts,
-    blend_checks,
-    calibrate,
-    first_within_tie,
-    forward_checks,
-    forward_error,
-    positive,
-)
 from ioprism.write_time.features import CollinearPair, collinear_pairs
 from ioprism.write_time.fitting import (
     BOOSTING,
     KINDS,
     STAGES,
-    Blend,
+    Calibration,
+    Checks,
     LinearFit,
     Predictor,
+    Predicts,
     Trees,
+    calibrate,
     can_boost,
     choose_fit,
+    first_as_good,
     fit_trees,
+    forward_checks,
+    forward_error,
+    positive,
     refit,
 )
 from ioprism.write_time.loads import NOT_SHARED, loads_of, parameters, whole_machine
@@ -55,8 +49,7 @@ from ioprism.write_time.training_data import (
 )
 
 CANDIDATES = (STAGES, "relative-lasso", "lasso", BOOSTING)
-BLENDS = ((STAGES, "relative-lasso"), (STAGES, BOOSTING), ("relative-lasso", BOOSTING))
-ERROR_TIE = 0.05
+MISLEADING = 1.05  # times the error without them, from which short samples are left out
 EXPONENTS = (5.0, 3.0, 2.0, 1.0)  # of those as good, the one nearest to a perfect pipeline
 CROWDING = (0.0, 0.05, 0.1, 0.2)
 OVERLAPS = (UNDECIDED, 1.0, TOGETHER)  # of files being created and data
@@ -85,7 +78,7 @@ def without_misleading(data: TrainingData, system: System, access: str) -> Train
         float(np.mean(_errors(_fit_shape(samples, choose_shape(samples, system, access)), data)))
         for samples in (data, alone)
     )
-    return data if with_short <= (1.0 + ERROR_TIE) * without else alone
+    return data if with_short <= MISLEADING * without else alone
 
 
 def choose_shape(data: TrainingData, system: System, access: str = "write") -> Shape:
@@ -135,16 +128,11 @@ def _errors(fit: StageFit, data: TrainingData) -> FloatArray:
 
 def check_forward(fit: Predictor, data: TrainingData, *, seed: int) -> Checks:
     """Fit the small training scales in the same way, and predict the larger ones."""
-    if isinstance(fit, Blend):
-        return blend_checks([check_forward(member, data, seed=seed) for member in fit.members])
     return forward_checks(data, _recipe(fit, seed))
 
 
 def unseen_errors(fit: Predictor, data: TrainingData, *, seed: int) -> FloatArray:
     """Log(measured / predicted) of every sample, predicted by a fit to the other four fifths."""
-    if isinstance(fit, Blend):
-        errors = [unseen_errors(member, data, seed=seed) for member in fit.members]
-        return cast("FloatArray", np.mean(errors, axis=0))
     data = replace(data, held_out=np.zeros(len(data.seconds), dtype=bool))
     folds = np.random.default_rng(seed).permutation(len(data.seconds)) % FOLDS
     recipe = _recipe(fit, seed)
@@ -158,22 +146,8 @@ def unseen_errors(fit: Predictor, data: TrainingData, *, seed: int) -> FloatArra
 
 
 def checks_of(fits: Mapping[str, Predictor], data: TrainingData, *, seed: int) -> dict[str, Checks]:
-    """Check every candidate that was fitted, and the blends of them, in order of preference."""
-    checks = {
-        name: check_forward(fits[name], data, seed=seed) for name in CANDIDATES if name in fits
-    }
-    for members in BLENDS:
-        if all(member in checks for member in members):
-            name = Blend(tuple(fits[member] for member in members)).kind
-            checks[name] = blend_checks([checks[member] for member in members])
-    return checks
-
-
-def choose_kind(checks: Mapping[str, Checks]) -> str:
-    """Apply the rule."""
-    return first_within_tie(
-        {name: forward_error(cells) for name, cells in checks.items()}, tie=ERROR_TIE
-    )
+    """Check every candidate that was fitted, in order of preference."""
+    return {name: check_forward(fits[name], data, seed=seed) for name in CANDIDATES if name in fits}
 
 
 def _recipe(fit: Predictor, seed: int) -> Callable[[TrainingData], Predicts]:
@@ -217,7 +191,7 @@ def train_model(
         system=system,
         features=prepared.features,
         fit=fit,
-        beside=tuple(f for f in fits.values() if f is not fit and not isinstance(f, Blend)),
+        beside=tuple(f for f in fits.values() if f is not fit),
         stages=stages,
         scores=scores,
         calibration=_calibration(fit, prepared, ahead, settings),
@@ -250,10 +224,6 @@ def _fits(
         fits[name] = choose_fit(prepared.data, kind, validation=prepared.validation)
     if settings.kind == BOOSTING or (settings.kind == AUTO and can_boost()):
         fits[BOOSTING] = fit_trees(prepared.data.part(~prepared.data.held_out), seed=settings.seed)
-    for members in BLENDS:
-        if all(member in fits for member in members):
-            blend = Blend(tuple(fits[member] for member in members))
-            fits[blend.kind] = blend
     return fits
 
 
@@ -263,7 +233,7 @@ def _choose_kind_name(
     if settings.kind != AUTO:
         return settings.kind
     if any(checks.values()):
-        return choose_kind(checks)
+        return first_as_good(checks)
     return min((STAGES, "relative-lasso", "lasso"), key=lambda name: scores[name].mean_error)
 
 

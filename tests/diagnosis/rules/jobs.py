@@ -8,7 +8,7 @@ from typing import Any
 
 from ioprism import Completeness, Job, Mount, Phase, Thresholds
 from ioprism.diagnosis.evidence import Evidence
-from ioprism.model.usage import DIRECTIONS, FileFacts, Moves, Spread, Striping, Usage
+from ioprism.model.usage import DIRECTIONS, FileFacts, Moves, RankSpread, Striping, Usage
 from ioprism.phase_detection.find import LayerPhases, RankTime
 
 MIB = 2**20
@@ -65,9 +65,9 @@ def usage(layer: str, *entries: Entry) -> Usage:
     }
     spread = None
     if any(entry.spread for entry in entries):
-        names = [f.name for f in fields(Spread)]
+        names = [f.name for f in fields(RankSpread)]
         told: dict[str, Any] = {n: [e.spread.get(n, 0) for e in entries] for n in names}
-        spread = Spread(**told)
+        spread = RankSpread(**told)
     extras = sorted({name for entry in entries for name in entry.extras})
     return Usage(
         layer=layer,

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from ioprism import Job
-from ioprism.diagnosis.rules.circumstances import circumstances, log_values
 from ioprism.diagnosis.rules.registry import RULES, judge
-from ioprism.diagnosis.rules.wording import SNIPPETS, texts
+from ioprism.diagnosis.rules.wording import SNIPPETS, circumstances, log_values, texts
 from ioprism.diagnosis.wording import FOLDER as CAUSE_TEXTS
 from ioprism.diagnosis.wording import fill
 from ioprism.model.usage import FileFacts, Striping
@@ -29,7 +28,8 @@ STRICT = ("-Werror=implicit-function-declaration", "-Werror=incompatible-pointer
 C_SNIPPETS = sorted(SNIPPETS.glob("*.c"))
 # What a program has around a snippet, by what its name begins with.
 AROUND = {
-    "hdf5": ("hdf5.h", "hid_t dataset, memory_space, file_space; double *buffer; MPI_Info info;"),
+    "hdf5": ("hdf5.h", "unsigned flags = 0; hid_t dataset, memory_space, file_space;"
+             " double *buffer; MPI_Info info;"),
     "pnetcdf": ("pnetcdf.h", "enum { variables = 3 }; int file, variable[3], request[3], status[3];"
                 " MPI_Offset start[2], count[2]; double *buffer[3];"),
     "stdio": ("stdio.h", ""),
@@ -105,8 +105,8 @@ DECLARED = {
     "mpi.h": "MPI_Info info; MPI_File file; MPI_Offset offset; MPI_Datatype type; int count, rank,"
     " size; char *path; void *buffer;",
     "hdf5.h": "hid_t access, transfer, create; hsize_t *dims, *chunk; int rank, dimensions;",
-    "pnetcdf.h": "int file, variable, old; char *path; MPI_Info info; MPI_Offset *start, *count;"
-    " float *values;",
+    "pnetcdf.h": "int file, mode, variable, old; char *path; MPI_Info info; MPI_Offset *start;"
+    " MPI_Offset *count; float *values;",
     "stdio.h": "FILE *stream; int file;",
 }
 
@@ -271,3 +271,22 @@ def test_wider_stripes_are_advised_only_where_there_are_more_targets(
 
     assert found.recommendations
     assert any("Stripe over more" in one.text for one in found.recommendations) == advised
+
+
+HARMFUL = (
+    "H5F_ACC_TRUNC",
+    "NC_CLOBBER",
+    "O_TRUNC",
+    '"wb"',
+    "'w'",
+    "'wb'",
+    "/test;",
+    " samples.tar",
+)
+
+
+def test_no_snippet_truncates_or_removes_what_a_user_has() -> None:
+    snippets = [path.read_text() for path in sorted(CAUSE_TEXTS.glob("*.toml"))]
+    snippets += [path.read_text() for path in sorted(SNIPPETS.iterdir())]
+
+    assert not [(word, text) for text in snippets for word in HARMFUL if word in text]

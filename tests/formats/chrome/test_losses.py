@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ioprism import convert, read
-from ioprism.formats.chrome.reader import Damage, objects
+from ioprism.formats.chrome import Damage, objects
 from tests.conftest import TEST_DATA
 
 SAMPLE = TEST_DATA / "dftracer/v2.2.0-ns.pfw"

@@ -26,8 +26,8 @@ from ioprism import (
     file_table,
     read,
 )
-from ioprism.model.layers import LAYERS
 from ioprism.model.schema import OPERATIONS
+from ioprism.model.trace import LAYERS
 from tests.conftest import ROOT
 
 DATA = ROOT / "tests/data"

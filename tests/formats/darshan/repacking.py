@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ioprism.formats.darshan.log import pieces, read_log
-from ioprism.formats.darshan.records import MODULES
+from ioprism.formats.darshan.meaning import MODULE_NAMES
 
 HEADER = 1328
 
@@ -18,7 +18,7 @@ def repack(source: Path, target: Path, change: Callable[[bytes], bytes]) -> None
     log = read_log(source)
     header = bytearray(source.read_bytes()[:HEADER])
     body = b""
-    slots = {"names": 32} | {name: 48 + 16 * number for number, name in enumerate(MODULES)}
+    slots = {"names": 32} | {name: 48 + 16 * number for number, name in enumerate(MODULE_NAMES)}
     for region in (log.job, log.names, *log.modules.values()):
         content = b"".join(pieces(log, region, lambda _: None))
         packed = change(content)

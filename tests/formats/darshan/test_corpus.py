@@ -13,8 +13,8 @@ import pytest
 
 from ioprism import Trace, characterise, read
 from ioprism.formats.darshan.log import Log, read_log
+from ioprism.formats.darshan.meaning import FIXED, LUSTRE_COMPONENT
 from ioprism.formats.darshan.reader import DarshanReader
-from ioprism.formats.darshan.records import FIXED, LUSTRE_COMPONENT
 from tests.conftest import SHARED_DATA
 
 pytestmark = pytest.mark.corpus

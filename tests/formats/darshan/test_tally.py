@@ -12,9 +12,9 @@ import pytest
 from benchmarks.synthetic.darshan_reduce import reduce_shared
 from benchmarks.synthetic.darshan_tally import PREFIXES, tally
 from ioprism import EVENTS, read
-from ioprism.formats.darshan.records import FIXED
-from ioprism.model.layers import SIZE_BINS
+from ioprism.formats.darshan.meaning import FIXED
 from ioprism.model.schema import Operation
+from ioprism.model.trace import SIZE_BINS
 
 MODULES = {"posix": "POSIX", "mpiio": "MPI-IO", "stdio": "STDIO"}
 ALIGNMENT = 4096

@@ -32,7 +32,7 @@ from benchmarks.synthetic.darshan_records import (
 from benchmarks.synthetic.darshan_writer import VERSIONS, Compression, Version, write_log
 from ioprism import Job, Mount, OutputError, Trace, UsageError, read
 from ioprism.formats.darshan.log import ByteOrder, read_log
-from ioprism.formats.darshan.records import FIXED, MODULES, PADDING
+from ioprism.formats.darshan.meaning import FIXED, MODULE_NAMES, PADDING
 
 BYTE_ORDERS: tuple[ByteOrder, ...] = ("<", ">")
 COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
@@ -193,7 +193,7 @@ def test_each_module_can_be_marked_partial(
     tmp_path: Path, version: Version, byte_order: ByteOrder
 ) -> None:
     path = tmp_path / "log.darshan"
-    for module in MODULES:
+    for module in MODULE_NAMES:
         if version in room_for(module):
             write_log(
                 path, LogContent(JOB), version=version, byte_order=byte_order, partial=[module],

@@ -26,7 +26,7 @@ from benchmarks.synthetic.darshan_records import (
 from benchmarks.synthetic.darshan_writer import VERSIONS, Compression, Version, write_log
 from ioprism import read
 from ioprism.formats.darshan.log import ByteOrder, read_log
-from ioprism.formats.darshan.records import FIXED, LUSTRE_COMPONENT, PADDING
+from ioprism.formats.darshan.meaning import FIXED, LUSTRE_COMPONENT, PADDING
 from tests.formats.darshan.test_writer import JOB
 
 libdarshan: Any = pytest.importorskip("darshan.backend.cffi_backend")

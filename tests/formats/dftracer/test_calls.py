@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ioprism.formats.calls import UNKNOWN
 from ioprism.formats.dftracer.calls import UNDEFINED, CallColumns, CallParser, FileIndex
-from ioprism.formats.dftracer.decode import NUMBERS, REQUIRED
+from ioprism.formats.dftracer.lines import NUMBERS, REQUIRED
 from ioprism.formats.dftracer.templates import PADDING
-from ioprism.formats.file_pointer import UNKNOWN
 
 FILES = {"0123456789abcdef": 3, "fedcba9876543210": 4, "1234567890123456": 5, "77": 6, "0077": 7}
 LINE = (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ioprism.formats.dftracer.decode import NUMBERS, decode_text, hash_of, whole_number
+from ioprism.formats.dftracer.lines import NUMBERS, decode_text, hash_of, whole_number
 
 numbers = st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1)
 written_numbers = st.one_of(numbers, numbers.map(str))

@@ -15,9 +15,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from ioprism import BrokenTraceError, Trace, characterise, read
-from ioprism.formats.dftracer import aggregated, events, lines, reader, survey
-from ioprism.formats.dftracer.aggregated import Aggregate, Aggregates
-from ioprism.formats.dftracer.calls import CallColumns
+from ioprism.formats.dftracer import calls, events, lines, reader, survey
+from ioprism.formats.dftracer.calls import Aggregate, Aggregates, CallColumns
 from ioprism.formats.dftracer.reader import DftracerReader
 from ioprism.units import format_counted
 from tests.conftest import ROOT
@@ -148,7 +147,7 @@ def test_sums_are_the_same_however_they_are_cut(monkeypatch: pytest.MonkeyPatch)
     path = DATA / "v2.2.0-agg.pfw"
     whole = read(path).counters["POSIX"]
     monkeypatch.setattr(lines, "WINDOW", 2048)
-    monkeypatch.setattr(aggregated, "LARGE_PIECE", 1024)
+    monkeypatch.setattr(calls, "LARGE_PIECE", 1024)
 
     assert_frame_equal(read(path).counters["POSIX"], whole)
 

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.formats.recorder.events import Vocabulary, vocabulary
 from ioprism.formats.recorder.meaning import MANY, families, plain_name
+from ioprism.formats.recorder.reader import Vocabulary, vocabulary
 from ioprism.formats.recorder.signatures import SignatureTable, read_signatures
 
 FUNCTIONS = ("pread", "write", "readv", "lseek", "fwrite", "fseek", "MPI_File_write_at", "open",

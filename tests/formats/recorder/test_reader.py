@@ -15,17 +15,18 @@ import polars as pl
 import pytest
 
 from ioprism import BrokenTraceError, read
-from ioprism.formats.recorder.layout import (
+from ioprism.formats.recorder.signatures import Signature, read_records, read_signatures
+from ioprism.formats.recorder.streams import (
     ALL_SIGNATURES,
     SIGNATURES,
     Section,
     TraceLayout,
     blobs,
+    read_grammars,
     read_layout,
     read_section,
+    read_stream,
 )
-from ioprism.formats.recorder.signatures import Signature, read_records, read_signatures
-from ioprism.formats.recorder.streams import read_grammars, read_stream
 from tests.conftest import ROOT, SHARED_DATA
 
 DATA = ROOT / "tests/data/recorder"

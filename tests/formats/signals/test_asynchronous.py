@@ -8,7 +8,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from ioprism.engine.local import LocalEngine
+from ioprism.engine.base import LocalEngine
 from ioprism.formats.registry import read_trace
 from ioprism.periodicity.of_job import PeriodSettings, RequiredBandwidth, job_periodicity
 

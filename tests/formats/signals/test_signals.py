@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ioprism import BrokenTraceError, IoprismError, UsageError, read
 from ioprism.formats.registry import find_reader
-from ioprism.formats.signals.text_signals import read_described_text
+from ioprism.formats.signals.monitors import read_described_text
 
 BODY = {
     "total_bytes": 3e9,

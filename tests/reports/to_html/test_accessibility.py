@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from threading import Thread
 
 import polars as pl
 import pytest
 from click.testing import CliRunner
 from playwright.sync_api import Browser
 
-from ioprism import servers
+from ioprism import LocalEngine, read, servers
 from ioprism.cli import main
+from ioprism.explore import exploring
+from ioprism.servers.watch_output import LoadServer
+from ioprism.write_time import TrainingSettings, load_system
+from ioprism.write_time.evaluation import evaluate_samples
+from ioprism.write_time.page import page as evaluation_page
+from ioprism.write_time.training import train_model
+from tests.conftest import SHARED_DATA
+from tests.live.running import FREE, burst, running, sender
+from tests.servers.test_watch import MIB, Machine, answer
+from tests.write_time.machines import SCALES, titan_samples
 
 ROOT = Path(__file__).parents[3]
 DATA = ROOT / "tests" / "data" / "darshan"
@@ -32,7 +43,9 @@ def axe() -> str:
     return script.read_text(encoding="utf-8")
 
 
-def troubles(browser: Browser, axe: str, path: Path, scheme: str) -> list[str]:
+def troubles(
+    browser: Browser, axe: str, path: Path | str, scheme: str, *, once: str = "html[data-ready]"
+) -> list[str]:
     context = browser.new_context(
         viewport={"width": 390, "height": 844}
         if scheme == "phone"
@@ -42,8 +55,8 @@ def troubles(browser: Browser, axe: str, path: Path, scheme: str) -> list[str]:
     )
     page = context.new_page()
     page.add_init_script(SHIFT)
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-ready]", state="attached")
+    page.goto(path if isinstance(path, str) else path.as_uri())
+    page.wait_for_selector(once, state="attached")
     shift = page.evaluate("() => window.shift")
     page.evaluate(
         "() => document.querySelectorAll('details').forEach((one) => { one.open = true; })"
@@ -73,6 +86,16 @@ def test_the_report_has_no_barrier(browser: Browser, axe: str, tmp_path: Path, s
     path = written(tmp_path / "report.html", "report", STRAGGLER)
 
     assert troubles(browser, axe, path, scheme) == []
+
+
+@pytest.mark.corpus
+def test_findings_of_one_kind_have_names_of_their_own(
+    browser: Browser, axe: str, tmp_path: Path
+) -> None:
+    (log,) = (SHARED_DATA / "darshan" / "public" / "dxt-explorer-sample").glob("*.darshan")
+    path = written(tmp_path / "report.html", "report", log)
+
+    assert troubles(browser, axe, path, "light") == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -123,3 +146,51 @@ def test_the_other_pages_have_no_barrier(
     path = written(tmp_path / "page.html", *words)
 
     assert troubles(browser, axe, path, str(scheme)) == []
+
+
+def test_the_page_of_the_load_now_has_no_barrier(
+    browser: Browser, axe: str, tmp_path: Path
+) -> None:
+    machine, server = Machine(tmp_path), LoadServer("127.0.0.1", 0)
+    try:
+        for size in (1, 2):
+            jobs = {"4711": 10 * size * MIB, "4712": size * MIB}
+            server.latest = machine.round(answer(machine.now, jobs))
+
+        assert troubles(browser, axe, server.url, "phone", once="#tab-panel tbody td") == []
+        assert troubles(browser, axe, server.url, "dark", once="#tab-panel tbody td") == []
+    finally:
+        server.close()
+
+
+def test_the_page_of_running_jobs_has_no_barrier(browser: Browser, axe: str) -> None:
+    with running("--zmq", FREE, "--http", 0) as service, sender(service.place("messages")) as send:
+        for start in range(0, 80, 10):
+            send(burst(float(start), job="climate"))
+        service.until(lambda one: one["period"] is not None)
+        page = service.place("page")
+
+        assert troubles(browser, axe, page, "phone", once=".countdown") == []
+        assert troubles(browser, axe, f"{page}/machine", "dark", once="#story .card") == []
+
+
+def test_the_page_of_a_model_has_no_barrier(browser: Browser, axe: str, tmp_path: Path) -> None:
+    samples, system = titan_samples((*SCALES, 256), each=8), load_system("titan")
+    model = train_model(samples, system=system, settings=TrainingSettings(kind="stages"))
+    path = tmp_path / "model.html"
+    scores = evaluate_samples(samples, model=model, system=system)
+    path.write_text(evaluation_page(scores), encoding="utf-8")
+
+    assert troubles(browser, axe, path, "light") == []
+    assert troubles(browser, axe, path, "phone") == []
+
+
+def test_exploring_has_no_barrier(browser: Browser, axe: str) -> None:
+    with exploring(read(COLLECTIVE), engine=LocalEngine()) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            found = troubles(browser, axe, server.address, "phone", once="html[data-told]")
+        finally:
+            server.shutdown()
+
+    assert found == []

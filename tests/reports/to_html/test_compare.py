@@ -55,6 +55,40 @@ def test_two_clicks_show_where_the_saved_seconds_were(screen: Page, tmp_path: Pa
     assert page.evaluate("() => ioprism.axis.whole")
 
 
+def test_keys_step_through_the_phases_of_both_runs(screen: Page, tmp_path: Path) -> None:
+    page = opened(
+        screen, tmp_path, DATA / "g_straggler_rank2.darshan", DATA / "a_ckpt_fpp_period5s.darshan"
+    )
+    page.keyboard.press("]")
+    page.keyboard.press("]")
+    page.wait_for_timeout(400)
+    second = page.evaluate("() => ioprism.placed().filter((one) => one.kind)[1]")
+
+    assert page.evaluate("() => ioprism.store.view.select.low") == second["at"]
+    assert page.locator(".totals tr", has_text="lasts").count() == 1
+
+
+def test_names_of_tracks_are_whole_on_a_phone(screen: Page, tmp_path: Path) -> None:
+    page = opened(
+        screen, tmp_path, DATA / "g_straggler_rank2.darshan", DATA / "e_mpiio_collective.darshan"
+    )
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(500)
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('#stage .label .name, #warnings, .brand')]
+        .filter((one) => one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight)
+        .map((one) => one.textContent)"""
+    )
+    broken = page.evaluate(
+        """() => [...document.querySelectorAll('#story tbody td:not(:first-child)')]
+        .filter((one) => { const text = document.createRange(); text.selectNodeContents(one);
+          return text.getClientRects().length > 1; }).map((one) => one.textContent)"""
+    )
+
+    assert cut == []
+    assert broken == []
+
+
 def test_runs_of_a_side_are_listed_and_the_clock_can_be_chosen(
     screen: Page, tmp_path: Path
 ) -> None:

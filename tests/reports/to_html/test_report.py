@@ -30,10 +30,11 @@ from ioprism import (
     characterise,
     read,
 )
-from ioprism.characteristics.breakdown import by_file, by_host, by_rank, by_target
+from ioprism.characteristics.details import by_file, by_host, by_rank, by_target
 from ioprism.report_steps import Document
 from ioprism.reports.to_html import report as form
-from ioprism.views.picture.timeline import timeline
+from ioprism.reports.to_html.picture import job_page
+from ioprism.views.timeline import timeline
 from tests.conftest import TEST_DATA
 from tests.reports.to_html.opening import opened, painted, row_middle, settled, written
 
@@ -215,7 +216,7 @@ def test_nothing_hostile_gets_out_of_the_data(demo: Report) -> None:
     evil = "</script><script>document.title='owned'</script>"
     content = form.data(demo.document) | {"source": [evil], "files": {"0": evil}}
 
-    text = form.framed(content)
+    text = job_page(content)
 
     assert evil not in text
     assert "unsafe" not in text

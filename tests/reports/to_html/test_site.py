@@ -8,7 +8,7 @@ import pytest
 
 from ioprism.reports.to_html.site import data, page
 from ioprism.reports.to_terminal.site import sentence
-from ioprism.site.event import SiteEvent
+from ioprism.site.events import SiteEvent
 from ioprism.site.summary import SiteStory
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from ioprism import (
     read,
 )
 from ioprism.reports.to_html import report as form
+from ioprism.reports.to_html.picture import job_page
 from tests.conftest import SHARED_DATA, TEST_DATA
 from tests.reports.to_html.opening import (
     PHONE,
@@ -106,16 +107,36 @@ def test_one_click_shows_the_slowest_rank_of_the_second_checkpoint(
     assert not page.evaluate("() => ioprism.axis.whole")
 
 
-def test_keys_find_the_slowest_rank_its_file_and_its_target(screen: Page, demo_page: Path) -> None:
+def test_keys_find_the_slowest_rank_its_file_and_its_target(
+    screen: Page, demo_page: Path, demo: Report
+) -> None:
     page = opened(screen, demo_page)
     for key in ("]", "]", "]", "x"):  # the input, two checkpoints, the slowest rank
         page.keyboard.press(key)
     settled(page)
+    chosen = page.evaluate("() => ioprism.store.view.select")
+    targets = targets_of(demo.document.trace, SLOW_RANK, chosen["low"], chosen["high"])
 
     assert page.inner_text("#in-view").endswith(f"rank {SLOW_RANK}")
     block = page.locator(".block")
     assert "checkpoint_001.nc" in block.filter(has_text="Files").inner_text()
-    assert "target " in block.filter(has_text="Targets").locator("tbody").inner_text()
+    listed = block.filter(has_text="Targets").locator("tbody tr td:first-child, tbody tr th")
+    assert targets and {text for text in listed.all_inner_texts() if text} == targets
+
+
+def targets_of(trace: Trace, rank: int, low: float, high: float) -> set[str]:
+    """The storage targets that a rank's writes of some time lie on."""
+    layouts = {row["file"]: row for row in trace.files.iter_rows(named=True)}
+    calls = trace.events().filter(
+        pl.col("rank") == rank, pl.col("start") < high, pl.col("end") > low,
+        pl.col("operation") == "write", pl.col("bytes") > 0, pl.col("layer") == "posix",
+    )  # fmt: skip
+    found = set()
+    for file, offset, size in calls.select("file", "offset", "bytes").iter_rows():
+        stripe, targets = layouts[file]["stripe_size"], layouts[file]["targets"]
+        stripes = range(offset // stripe, (offset + size - 1) // stripe + 1)
+        found |= {f"target {targets[n % len(targets)]}" for n in stripes}
+    return found
 
 
 def test_the_second_checkpoint_of_a_real_run(screen: Page, real_page: Path) -> None:
@@ -170,7 +191,7 @@ def test_equal_causes_keep_their_own_names_in_the_ledger(
     line = {"what": first["code"], "seconds": 20.0}
     content["diagnosis"]["ledger"] = [line, {**line, "seconds": 10.0}]
     path = tmp_path / "page.html"
-    path.write_text(form.framed(content), encoding="utf-8")
+    path.write_text(job_page(content), encoding="utf-8")
     page = opened(screen, path)
     titles = [part.get_attribute("title") or "" for part in page.locator("#ledger button").all()]
 
@@ -184,7 +205,14 @@ def test_a_real_slow_rank_is_proved_from_the_keyboard(screen: Page, tmp_path: Pa
     page.keyboard.press("1")
     settled(page)
 
-    assert page.evaluate("() => ioprism.store.view.pins[0]") == "rank:2"
+    slow, peer = (int(key[5:]) for key in page.evaluate("() => ioprism.store.view.pins"))
+    low, high = span(page)
+    inside = report.document.trace.events().filter(pl.col("end") > low, pl.col("start") < high)
+    spent = {rank: inside.filter(rank=rank).select(pl.col("end") - pl.col("start")).sum().item()
+             for rank in (slow, peer)}  # fmt: skip
+
+    assert slow == 2
+    assert spent[slow] > 2 * spent[peer]
     assert "beside median peer" in page.inner_text("#chips")
 
 
@@ -205,6 +233,31 @@ def test_all_calls_on_one_file(screen: Page, demo_page: Path, demo: Report) -> N
     assert path in page.inner_text(".call")
     page.keyboard.press("Escape")
     assert page.evaluate("() => ioprism.pane.lit") is None
+
+
+def test_keys_find_the_calls_on_a_file_of_a_real_run_and_a_link_to_one(
+    screen: Page, real_page: Path
+) -> None:
+    trace = read(DATA / "a_ckpt_fpp_period5s.darshan")
+    path, number = trace.files.filter(pl.col("path").str.contains("ckpt")).row(0)[1::-1]
+    name, calls = str(path).rpartition("/")[2], trace.events().filter(file=number)
+    page = opened(screen, real_page)
+    page.keyboard.press("/")
+    page.keyboard.type(name)
+    page.keyboard.press("Enter")
+    page.keyboard.press("n")
+    settled(page)
+    facts, link = page.inner_text(".call .facts"), page.url
+    lit = page.evaluate("() => ioprism.pane.lit.reduce((sum, one) => sum + one, 0)")
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector(".call .facts")
+
+    assert lit == calls.height
+    assert page.inner_text(".call .facts") == facts
+    assert page.evaluate("() => ioprism.pane.pinnedCall") >= 0
+    assert str(path) in facts
+    assert f"{calls['start'].to_numpy().min():.3f}" in facts
 
 
 def test_a_link_leads_to_a_call(screen: Page, demo_page: Path) -> None:
@@ -341,6 +394,32 @@ def test_plain_wheel_scrolls_and_control_wheel_zooms(screen: Page, demo_page: Pa
     assert not page.evaluate("() => ioprism.axis.whole")
 
 
+def test_a_moving_view_is_painted_once_and_again_when_it_rests(
+    screen: Page, demo_page: Path
+) -> None:
+    page = settled(opened(screen, demo_page, link="#t=40~56"))
+    moved, drawn = page.evaluate(
+        """async () => { const { pane, axis } = ioprism, paint = pane.paintContent;
+        let times = 0;
+        pane.paintContent = (...given) => { times += 1; paint.apply(pane, given); };
+        for (let n = 0; n < 12; n += 1) {
+          axis.pan(0.02);
+          await new Promise((seen) => requestAnimationFrame(seen)); }
+        const { data } = pane.stage.querySelector('canvas').getContext('2d')
+          .getImageData(pane.left, 0, pane.width, 200);
+        return [times, data.filter((value, n) => n % 4 === 3 && value).length]; }"""
+    )
+    settled(page)
+    axis, shown = page.evaluate(
+        """() => { const { axis, pane } = ioprism, { low, high } = pane.main.shown;
+        return [[axis.low, axis.high], [low, high]]; }"""
+    )
+
+    assert moved == 1  # with what lies beside the view
+    assert drawn > 1000
+    assert shown == axis
+
+
 @pytest.mark.parametrize("place", ["#verdict", "#story", "#overview", "#stage", "#panel"])
 def test_the_wheel_scrolls_a_small_window_from_everywhere(
     screen: Page, demo_page: Path, place: str
@@ -351,7 +430,7 @@ def test_the_wheel_scrolls_a_small_window_from_everywhere(
     assert box is not None
     before = page.evaluate("() => scrollY")
     page.mouse.move(box["x"] + box["width"] / 2, max(5, min(690, box["y"] + 10)))
-    page.mouse.wheel(0, -300 if before else 300)
+    page.mouse.wheel(0, -300 if before > 150 else 300)
     page.wait_for_timeout(400)
 
     assert abs(page.evaluate("() => scrollY") - before) > 100

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from ioprism.reports.to_terminal.plot import error_plot
+from ioprism.reports.to_terminal import error_plot
 from ioprism.write_time import TrainingSettings, load_system
 from ioprism.write_time.evaluation import evaluate_samples
 from ioprism.write_time.page import page, tuning_page

@@ -8,13 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.bottleneck_search.cross_view import PREFIX
-from ioprism.bottleneck_search.find import Found
+from ioprism.bottleneck_search.find import PREFIX, Found
 from ioprism.bottleneck_search.result import AlikeGroup, Bottleneck, Bottlenecks, Name, Reason
-from ioprism.bottleneck_search.rule_language.load import TEXT_FIELDS, Rule, Template
+from ioprism.bottleneck_search.rule_language.load import TEXT_FIELDS, BottleneckRule, Template
 from ioprism.text import printable
 from ioprism.units import format_seconds
-from ioprism.views.perspectives.records import FIELDS
+from ioprism.views.records import FIELDS
 
 # What needs no telling of a record that costs more than its peers.
 COMMONPLACE = ("large_transfers",)
@@ -28,7 +27,7 @@ class Verdicts:
     explained: pl.Series
 
 
-def apply_rules(table: pl.DataFrame, rules: Sequence[Rule]) -> Verdicts:
+def apply_rules(table: pl.DataFrame, rules: Sequence[BottleneckRule]) -> Verdicts:
     """Test every reason of every rule on all bottlenecks, in one pass over the columns."""
     everywhere = pl.col("severity").is_not_null()  # a literal holds for all or none
     conditions = (
@@ -45,14 +44,14 @@ def apply_rules(table: pl.DataFrame, rules: Sequence[Rule]) -> Verdicts:
     return Verdicts(holds, holds.select(explained=pl.any_horizontal(explaining)).to_series())
 
 
-def _key(rule: Rule, of: int | str) -> str:
+def _key(rule: BottleneckRule, of: int | str) -> str:
     """The name of the column of one of a rule's reasons or values."""
     return f"{rule.key}.{of}"
 
 
 def explain_bottlenecks(
     bottlenecks: Found,
-    rules: Sequence[Rule],
+    rules: Sequence[BottleneckRule],
     *,
     top: int | None = None,
     page: int = 1,
@@ -120,7 +119,7 @@ class _Wording:
 
 
 def _bottlenecks(
-    table: pl.DataFrame, verdicts: Verdicts, rows: pl.Series, rules: Sequence[Rule]
+    table: pl.DataFrame, verdicts: Verdicts, rows: pl.Series, rules: Sequence[BottleneckRule]
 ) -> Iterator[Bottleneck]:
     told = table[rows.to_list()] if len(rows) else table.clear()
     holds = verdicts.holds[rows.to_list()] if len(rows) else verdicts.holds.clear()
@@ -137,7 +136,7 @@ def _bottlenecks(
         yield _bottleneck(row, tuple(_reasons({**row, **extra}, flags, wordings)))
 
 
-def _wordings(rules: Sequence[Rule]) -> Iterator[_Wording]:
+def _wordings(rules: Sequence[BottleneckRule]) -> Iterator[_Wording]:
     for rule in rules:
         for number, reason in enumerate(rule.reasons):
             fields = sorted(rule.condition.fields | reason.condition.fields)

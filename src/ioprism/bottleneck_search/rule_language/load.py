@@ -25,7 +25,7 @@ from ioprism.bottleneck_search.rule_language.expression import (
 from ioprism.errors import ExpressionError, MissingPackageError, RuleError
 from ioprism.text import MOST_NESTED, printable, read_small_text, read_toml
 from ioprism.units import format_bytes, format_count, format_rate, format_seconds
-from ioprism.views.perspectives.records import FIELDS
+from ioprism.views.records import FIELDS
 
 LONGEST = 1000  # characters
 TEXT_FIELDS = ("function",)  # fields that hold a name, not a number
@@ -149,7 +149,7 @@ class ReasonRule:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class BottleneckRule:
     """Explains bottlenecks for which its condition holds, by those of its reasons that hold."""
 
     key: str
@@ -164,17 +164,17 @@ class Rule:
 class RuleFile:
     """What one file says: rules by key; None switches a rule off."""
 
-    rules: Mapping[str, Rule | None] = field(default_factory=dict)
+    rules: Mapping[str, BottleneckRule | None] = field(default_factory=dict)
     defaults: bool = True  # whether the bundled rules stay
 
 
-def rules(*paths: Path) -> tuple[Rule, ...]:
+def rules(*paths: Path) -> tuple[BottleneckRule, ...]:
     """Return the bundled rules, changed and added to by files in the order given.
 
     Raises:
         RuleError: a file cannot be read, or a rule in it is wrong.
     """
-    chosen: dict[str, Rule | None] = dict(bundled_rules())
+    chosen: dict[str, BottleneckRule | None] = dict(bundled_rules())
     for path in paths:
         read = read_rules(path)
         if not read.defaults:
@@ -184,10 +184,10 @@ def rules(*paths: Path) -> tuple[Rule, ...]:
 
 
 @cache
-def bundled_rules() -> Mapping[str, Rule]:
+def bundled_rules() -> Mapping[str, BottleneckRule]:
     """The rules that come with ioprism, by key."""
     folder = files("ioprism.bottleneck_search.rule_language")
-    rules_by_key: dict[str, Rule] = {}
+    rules_by_key: dict[str, BottleneckRule] = {}
     for name in BUNDLED:
         content = tomllib.loads((folder / name).read_text(encoding="utf-8"))
         rules_by_key.update({rule.key: rule for rule in _rules(content, name).values() if rule})
@@ -260,7 +260,7 @@ def _parsed_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the fi
         ) from error
 
 
-def _rules(content: Mapping[str, Any], file: str) -> dict[str, Rule | None]:
+def _rules(content: Mapping[str, Any], file: str) -> dict[str, BottleneckRule | None]:
     if len(content) > MOST_RULES:
         raise RuleError(f"{file}: there are more than {MOST_RULES} rules.")
     return {key: _Entry(file, key, entry).rule() for key, entry in content.items()}
@@ -277,13 +277,13 @@ class _Entry:
     def wrong(self, what: str) -> RuleError:
         return RuleError(f"{self.file}: rule {printable(str(self.key))[:80]}: {what}")
 
-    def rule(self) -> Rule | None:
+    def rule(self) -> BottleneckRule | None:
         self._check_form()
         if self.entry.get("enabled", True) is False:
             return None
         values = dict(self._values())
         known = {n: v.dimension for n, v in values.items()} | dict(DIMENSIONS)
-        return Rule(
+        return BottleneckRule(
             key=self.key,
             name=printable(str(self.entry.get("name", self.key))),
             condition=self._condition("condition", self.entry.get("condition", "true"), values),

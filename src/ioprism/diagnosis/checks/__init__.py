@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ioprism.diagnosis.checks import (
-    compute_imbalance,
     interference,
     libraries,
     loader,
@@ -36,5 +35,5 @@ CHECKS: tuple[Check, ...] = (
     overheads.check,
     redundancy.check,
     requests.check,
-    compute_imbalance.check,
+    uneven_load.check_computation,
 )

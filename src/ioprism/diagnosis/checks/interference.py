@@ -14,8 +14,7 @@ from ioprism.diagnosis.heat import HeatPhases
 from ioprism.diagnosis.limits import MINOR, NEARLY_ALL, Limits
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import READ, Flags, Floats, Ints, medians_by
-from ioprism.diagnosis.significance import outlier_test
+from ioprism.diagnosis.rows import READ, Flags, Floats, Ints, medians_by, outlier_test
 from ioprism.model.verdict import Decision
 
 MAX_STEPS = 100  # phases, or groups of neighbouring ones, that are searched for a slow run

@@ -21,8 +21,8 @@ from ioprism.diagnosis.rows import (
     Floats,
     departures,
     first_of_each,
+    memory_seconds,
 )
-from ioprism.diagnosis.significance import memory_seconds
 from ioprism.model.verdict import Decision
 
 MIN_REPEATED = 0.3  # of the bytes: less repetition is not what a run waits for
@@ -32,6 +32,8 @@ CALLS = Decision(
     "record every call, to see whether repeated reads come from storage or from a cache",
     "export DXT_ENABLE_IO_TRACE=1",
 )
+WRITE_ONCE = Decision("write each part once, and compare", "ioprism compare BEFORE AFTER")
+KEEP = Decision("keep what is read in memory once, and compare", "ioprism compare BEFORE AFTER")
 
 
 def check(observed: Observed) -> Iterator[Proposal]:
@@ -99,7 +101,7 @@ def _read_again(observed: Observed) -> Iterator[Proposal]:
         Change(likely, worst, likely),
         observed.repeat_probability(some),
         contrast(observed, some, reads & ~some, "redundant-reads"),
-        CALLS,
+        KEEP if observed.per_call else CALLS,
         {
             "copies": float(rows.bytes[reads].sum()) / max(1.0, unique),
             "again": True,
@@ -187,7 +189,7 @@ def _read_by_many(observed: Observed) -> Iterator[Proposal]:
         change,
         observed.repeat_probability(mine),
         contrast(observed, mine, None, "redundant-reads"),
-        CALLS,
+        KEEP if observed.per_call else CALLS,
         {
             "copies": float(copies[file]),
             "readers": int(readers[file]),
@@ -264,7 +266,7 @@ def _written_twice(observed: Observed) -> Iterator[Proposal]:
         Change(likely, worst, likely),
         observed.repeat_probability(some),
         contrast(observed, some, writes & ~some, "redundant-writes"),
-        CALLS,
+        WRITE_ONCE if observed.per_call else None,
         {"bytes": lost, "requests": round(float((rows.count * vain)[mine].sum()))},
     )
 

@@ -14,6 +14,7 @@ from ioprism.diagnosis.limits import NEARLY_ALL
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import (
+    LONG,
     METADATA,
     READ,
     WRITE,
@@ -22,9 +23,6 @@ from ioprism.diagnosis.rows import (
     Ints,
     departures,
     medians_by,
-)
-from ioprism.diagnosis.significance import (
-    LONG,
     memory_seconds,
     rank_test,
     steady_seconds,

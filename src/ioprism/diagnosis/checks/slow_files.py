@@ -12,8 +12,7 @@ from math import comb
 
 import numpy as np
 
-from ioprism.diagnosis.checks.parts import MAX_PARTS
-from ioprism.diagnosis.checks.sessions import Cells, session_cells, session_seconds
+from ioprism.diagnosis.checks.sessions import MAX_PARTS, Cells, session_cells, session_seconds
 from ioprism.diagnosis.limits import DOMINANT, MAJORITY
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast

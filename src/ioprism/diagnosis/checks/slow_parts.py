@@ -11,28 +11,42 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.diagnosis.checks.parts import (
+from ioprism.diagnosis.checks.sessions import (
     MAX_PARTS,
+    Cells,
     Part,
+    call_cells,
     joint_culprit,
     number_of_parts,
+    session_cells,
+    session_seconds,
     slowest_parts,
     worth_naming,
 )
-from ioprism.diagnosis.checks.sessions import Cells, call_cells, session_cells, session_seconds
 from ioprism.diagnosis.limits import DOMINANT, MAJORITY
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import Flags, Floats, Ints, departures, medians_by
-from ioprism.diagnosis.significance import outlier_test, rank_test
+from ioprism.diagnosis.rows import (
+    Flags,
+    Floats,
+    Ints,
+    departures,
+    medians_by,
+    outlier_test,
+    rank_test,
+)
 from ioprism.diagnosis.targets import MIN_CALLS, mean_service
 from ioprism.model.verdict import Decision
 
 SAME_EXPLANATION = 0.98  # of the explained differences: parts that coincide
 CLEARLY_MORE = 1.15  # times another saving
-DECIDE = Decision(
+RECORD = Decision(
     "record every call, so that ranks are compared request by request",
     "export DXT_ENABLE_IO_TRACE=1",
+)
+REPEAT = Decision(
+    "run it three times: what was chance does not come again",
+    "ioprism record --repeat 3 -- COMMAND",
 )
 
 
@@ -93,7 +107,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
         _change(observed, observed.own * factor, changed, _shared_limit(after)),
         max(tests[:count]),
         contrast(observed, slow, peers, code),
-        DECIDE,
+        REPEAT if observed.per_call else RECORD,
         _facts(observed, seconds, changed),
     )
 
@@ -335,7 +349,7 @@ def _slow_calls(observed: Observed) -> Proposal | None:
         _change(observed, observed.own * share, changed, None),
         max(tests[:count]),
         contrast(observed, changed, ~changed & observed.rows.moves_data, code),
-        DECIDE,
+        REPEAT if observed.per_call else RECORD,
         _facts(observed, observed.by_rank(observed.own), changed),
     )
 

@@ -1,6 +1,6 @@
-"""Work that is spread unevenly: over ranks, over storage targets.
+"""Work that is spread unevenly: I/O over ranks and storage targets, and computation over ranks.
 
-Codes: serial-io, data-imbalance, hot-target, few-targets.
+Codes: serial-io, data-imbalance, hot-target, few-targets, compute-imbalance.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from ioprism.diagnosis.heat import HeatPhases, totals
 from ioprism.diagnosis.limits import DOMINANT, MAJORITY, MINOR
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import SYNC, Flags, Floats
-from ioprism.diagnosis.significance import rank_test, steady_seconds
+from ioprism.diagnosis.rows import SYNC, Flags, Floats, rank_test, steady_seconds
 from ioprism.model.verdict import Decision
 
 LAYOUT = "ioprism diagnose LOG --layout layout.csv   # from: lfs getstripe -r --yaml DIRECTORY"
@@ -373,4 +372,21 @@ def _few_targets(observed: Observed) -> Iterator[Proposal]:
             "wanted": wanted,
             "ranks": users,
         },
+    )
+
+
+def check_computation(observed: Observed) -> Iterator[Proposal]:
+    """Name the ranks that keep others waiting without any I/O."""
+    late = observed.late
+    if late is None:
+        return
+    theirs = np.isin(observed.rows.rank, late.ranks)
+    yield Proposal(
+        "compute-imbalance",
+        {"ranks": observed.numbers(late.ranks)},
+        theirs,
+        None,
+        late.p_value,
+        contrast(observed, theirs, ~theirs, "compute-imbalance"),
+        facts={"waited": late.waited, "meetings": late.meetings},
     )

@@ -16,7 +16,7 @@ from ioprism.diagnosis.rules.rule import (
     worst,
     worst_first,
 )
-from ioprism.model.layers import HEIGHT, UPWARDS
+from ioprism.model.trace import HEIGHT, UPWARDS
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Usage
 from ioprism.model.verdict import Severity
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ioprism.diagnosis.evidence import Evidence
-from ioprism.model.layers import OPERATIONS
+from ioprism.model.trace import OPERATIONS
 from ioprism.model.usage import DIRECTIONS, Counts, Moves, Seconds, Usage
 from ioprism.model.verdict import Severity, Subject
 

@@ -1,12 +1,267 @@
-"""How the file system's storage targets are used."""
+"""When a job does I/O, and how the storage targets of the file system are used."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from ioprism.diagnosis.evidence import Evidence
-from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
-from ioprism.diagnosis.rules.rule import WHOLE_JOB, Answer, Hit, Rule, Unknown, share, worst
-from ioprism.diagnosis.target_balance import TargetUse, slow_target, target_use
+from ioprism.diagnosis.rules.rule import SLOWEST_RANKS, WHOLE_JOB, Answer, Hit, Rule, Unknown, share
+from ioprism.model.usage import EVERYONE, Striping, Usage
 from ioprism.model.verdict import Severity, Subject
+
+if TYPE_CHECKING:  # a small log is judged without it
+    from ioprism.phase_detection.find import LayerPhases, Phase
+
+
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.rules.rule import worst
+
+FEWEST_TARGETS = 4  # to say that one of them is slow
+
+
+@dataclass(frozen=True, slots=True)
+class TargetUse:
+    """The load of each storage target that holds files."""
+
+    bytes: Mapping[int, int]  # by target; exact for per-call traces
+    ranks: Mapping[int, int]  # by target: ranks with files on it
+    seconds: float  # in calls on these files, of the rank most concerned
+    files: Sequence[int]
+
+    @property
+    def total(self) -> int:
+        """Bytes on all targets."""
+        return sum(self.bytes.values())
+
+
+def target_use(evidence: Evidence) -> TargetUse | None:
+    """Return the load of storage targets, or None where no layout is known."""
+    striping = {f: s for f, s in evidence.files.striping.items() if s.size > 0 and s.targets}
+    usage = evidence.usages.get("posix") or evidence.usages.get("mpiio")
+    if not striping or usage is None:
+        return None
+    sizes = usage.bytes
+    times = usage.seconds
+    entries = [p for p, file in enumerate(usage.file) if file in striping and sizes[p]]
+    loads = (evidence.targets or {}).get(usage.layer) or _spread(usage, entries, striping)
+    if not loads:
+        return None
+    chosen = set(entries)
+    seconds = [t if p in chosen else 0.0 for p, t in enumerate(times)]
+    files = list(dict.fromkeys(usage.file[place] for place in entries))
+    return TargetUse(
+        loads, _ranks(evidence, usage, entries, striping), evidence.held_up(usage, seconds), files
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SlowTarget:
+    """A storage target that takes far longer than others for the same amount of data."""
+
+    target: int
+    files: Sequence[int]
+    seconds: float  # of the rank most concerned
+    rate: float  # bytes per second of its calls
+    peers_rate: float  # of the median target
+    peers: int
+
+    @property
+    def excess(self) -> float:
+        """Seconds beyond those at the speed of the others."""
+        return self.seconds * max(0.0, 1 - self.rate / self.peers_rate)
+
+
+def slow_target(evidence: Evidence, *, factor: float) -> SlowTarget | None:
+    """Return the target that is slower than the median one by this factor, the worst of them.
+
+    Only files that lie on one target each tell targets apart, and there must be some others.
+    """
+    alone = {f: s.targets[0] for f, s in evidence.files.striping.items() if len(s.targets) == 1}
+    usage = evidence.usages.get("posix") or evidence.usages.get("mpiio")
+    if not alone or usage is None:
+        return None
+    rates = _single_target_rates(usage, alone)
+    if len(rates) < FEWEST_TARGETS:
+        return None
+    slowest = min(rates, key=lambda target: rates[target])
+    others = sorted(rate for target, rate in rates.items() if target != slowest)
+    # The others must agree: where all differ, being last means nothing.
+    if factor * rates[slowest] > others[0]:
+        return None
+    files = [file for file, target in alone.items() if target == slowest]
+    inside = [alone.get(file) == slowest for file in usage.file]
+    held = [t if chosen else 0.0 for t, chosen in zip(usage.seconds, inside, strict=True)]
+    middle = others[len(others) // 2]
+    return SlowTarget(
+        slowest, files, evidence.held_up(usage, held), rates[slowest], middle, len(others)
+    )
+
+
+def _single_target_rates(usage: Usage, alone: Mapping[int, int]) -> dict[int, float]:
+    """Bytes per second in calls, by target."""
+    sizes: dict[int, int] = {}
+    times: dict[int, float] = {}
+    data = [sum(parts) for parts in zip(*(m.seconds for m in usage.moves.values()), strict=True)]
+    for file, size, seconds in zip(usage.file, usage.bytes, data, strict=True):
+        if file in alone:
+            target = alone[file]
+            sizes[target] = sizes.get(target, 0) + size
+            times[target] = times.get(target, 0.0) + seconds
+    return {t: size / times[t] for t, size in sizes.items() if size and times[t] > 0}
+
+
+def _spread(usage: Usage, entries: list[int], striping: Mapping[int, Striping]) -> dict[int, int]:
+    """Lay each file's traffic evenly over the bytes from its start to the last one touched."""
+    loads: dict[int, int] = {}
+    moved: dict[int, int] = {}
+    reach: dict[int, int] = {}
+    for moves in usage.moves.values():
+        for place in entries:
+            file = usage.file[place]
+            moved[file] = moved.get(file, 0) + moves.bytes[place]
+            extent = moves.extent[place] if moves.extent is not None else moves.bytes[place]
+            reach[file] = max(reach.get(file, 0), extent)
+    for file, size in moved.items():
+        for target, part in stripe_bytes(striping[file], max(1, reach[file])).items():
+            loads[target] = loads.get(target, 0) + round(size * part / max(1, reach[file]))
+    return loads
+
+
+def stripe_bytes(striping: Striping, extent: int) -> dict[int, int]:
+    """Return how many of a file's first bytes are on each target."""
+    count = len(striping.targets)
+    whole, rest = divmod(extent, striping.size)
+    loads: dict[int, int] = {}
+    for place, target in enumerate(striping.targets):
+        stripes = whole // count + (1 if place < whole % count else 0)
+        size = stripes * striping.size + (rest if place == whole % count else 0)
+        if size:
+            loads[target] = loads.get(target, 0) + size
+    return loads
+
+
+def _ranks(
+    evidence: Evidence, usage: Usage, entries: list[int], striping: Mapping[int, Striping]
+) -> dict[int, int]:
+    users: dict[int, set[int]] = {}
+    everyone: set[int] = set()
+    for place in entries:
+        targets = striping[usage.file[place]].targets
+        if usage.rank[place] == EVERYONE:
+            everyone.update(targets)
+        else:
+            for target in targets:
+                users.setdefault(target, set()).add(usage.rank[place])
+    counts = {target: len(ranks) for target, ranks in users.items()}
+    return counts | dict.fromkeys(everyone, evidence.ranks)
+
+
+FEWEST_PHASES = 3  # fewer show the ranks of the job, not what its phases have in common
+NEEDS = "a per-call trace: Darshan with DXT_ENABLE_IO_TRACE=1"
+
+
+def _outermost(evidence: Evidence) -> tuple[str, LayerPhases] | Unknown | None:
+    """The phases of the interface that the program called."""
+    if not any(evidence.moved.values()):
+        return None
+    if evidence.phases is None:
+        return Unknown(NEEDS)
+    for layer in ("mpiio", *evidence.base_layers):
+        if layer in evidence.phases:
+            return layer, evidence.phases[layer]
+    return Unknown(NEEDS)
+
+
+def many_phases(evidence: Evidence) -> Answer:
+    """I/O is spread over very many phases."""
+    outermost = _outermost(evidence)
+    if not isinstance(outermost, tuple):
+        return outermost
+    layer, phases = outermost
+    count = len(phases.phases)
+    if count <= evidence.thresholds.phases:
+        return None
+    busy = sum(phase.slowest.time for phase in phases.phases)
+    size = sum(phase.bytes for phase in phases.phases) / count
+    numbers = {"phases": count, "bytes_per_phase": size, "seconds": busy}
+    return Hit(numbers, busy, interface=layer)
+
+
+def phase_stragglers(evidence: Evidence) -> Answer:
+    """In most phases, all ranks wait for one that takes far longer than the middle one."""
+    outermost = _outermost(evidence)
+    if not isinstance(outermost, tuple) or evidence.ranks < 2:
+        return outermost if isinstance(outermost, Unknown) else None
+    layer, phases = outermost
+    limits = evidence.thresholds
+    waiting = [p for p in phases.phases if _waits(p, limits.straggler_factor)]
+    if len(phases.phases) < FEWEST_PHASES:
+        return None
+    part = share(len(waiting), len(phases.phases))
+    lost = sum(phase.slowest.time - phase.typical for phase in waiting)
+    if part <= limits.phase_stragglers or lost < limits.imbalance_seconds:
+        return None
+    ranks: dict[int, int] = {}
+    for phase in waiting:
+        ranks[phase.slowest.rank] = ranks.get(phase.slowest.rank, 0) + 1
+    most = max(ranks, key=lambda rank: ranks[rank])
+    return Hit(
+        {"phases": len(waiting), "of": len(phases.phases), "share": part, "seconds": lost},
+        lost,
+        _worst_phases(waiting),
+        Subject("rank", str(most)),
+        interface=layer,
+        ranks=list(ranks),
+    )
+
+
+def _waits(phase: Phase, factor: float) -> bool:
+    return phase.ranks > 1 and phase.slowest.time >= factor * phase.typical
+
+
+def _worst_phases(phases: list[Phase]) -> list[dict[str, object]]:
+    ordered = sorted(phases, key=lambda phase: phase.typical - phase.slowest.time)[:10]
+    return [
+        {
+            "start": phase.start,
+            "end": phase.end,
+            "rank": phase.slowest.rank,
+            "time": phase.slowest.time,
+            "middle": phase.typical,
+        }
+        for phase in ordered
+    ]
+
+
+def hideable(evidence: Evidence) -> Answer:
+    """Phases are followed by gaps in which asynchronous I/O could do their work."""
+    outermost = _outermost(evidence)
+    if not isinstance(outermost, tuple):
+        return outermost
+    layer, phases = outermost
+    if len(phases.phases) < 2:
+        return None
+    pairs = list(zip(phases.phases, phases.gaps, strict=False))
+    hidden = sum(min(phase.slowest.time, gap) for phase, gap in pairs)
+    part = share(hidden, evidence.runtime or 0.0)
+    if part <= evidence.thresholds.hideable_share:
+        return None
+    gap = sum(phases.gaps) / len(phases.gaps)
+    numbers = {"seconds": hidden, "share": part, "phases": len(phases.phases), "mean_gap": gap}
+    return Hit(numbers, hidden, interface=layer)
+
+
+TIME_RULES = (
+    Rule("many-phases", Severity.WARN, "application", many_phases, "many-phases", ("phases",),
+         calls=WHOLE_JOB),
+    Rule("phase-stragglers", Severity.WARN, "application", phase_stragglers, "phase-stragglers",
+         ("phase_stragglers", "straggler_factor", "imbalance_seconds"), calls=SLOWEST_RANKS),
+    Rule("hideable-io", Severity.INFO, "application", hideable, "hideable-io",
+         ("hideable_share",)),
+)  # fmt: skip
+
 
 LAYOUTS = "stripe layouts: a Lustre file system and Darshan's LUSTRE module"
 SERVERS = "counters of the file-system servers: `ioprism insights --servers STORE`"
@@ -144,7 +399,7 @@ def _details(use: TargetUse) -> list[dict[str, object]]:
     ]
 
 
-RULES = (
+STORAGE_RULES = (
     Rule("single-target", Severity.WARN, "posix", single_target, "single-target",
          ("target_share", "imbalance_bytes")),
     Rule("slow-target", Severity.HIGH, "posix", slow, "slow-target",
@@ -156,3 +411,5 @@ RULES = (
     Rule("file-system-weather", Severity.WARN, "posix", background_load, "file-system-weather",
          ("others_load",), calls=WHOLE_JOB),
 )  # fmt: skip
+
+RULES = (*TIME_RULES, *STORAGE_RULES)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ioprism.diagnosis.evidence import Evidence
-from ioprism.diagnosis.rules.circumstances import circumstances, log_values
-from ioprism.model.quantities import quantity
+from ioprism.model.result import quantity
+from ioprism.model.usage import OF_PROGRAMS
 from ioprism.model.verdict import Recommendation
+from ioprism.text import printable
+from ioprism.units import format_bytes
 
 FOLDER = Path(__file__).parent / "advice"
 SNIPPETS = FOLDER / "snippets"
@@ -99,3 +102,128 @@ def _snippet(entry: Mapping[str, Any], values: Mapping[str, str]) -> str | None:
 @cache
 def _code(name: str) -> str:
     return (SNIPPETS / name).read_text(encoding="utf-8").rstrip()
+
+
+LOOKED_AT = 20  # files; the worst come first
+LUSTRE, GPFS = ("lustre",), ("gpfs", "mmfs")
+HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
+MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
+FEW_OPENS = 100  # of all ranks: opening fewer files than this is not worth changing
+MIB = 2**20
+USUAL_STRIPE = MIB  # bytes, Lustre's default
+LEAST_REQUEST, MOST_REQUEST = MIB, 64 * MIB
+LEAST_BUFFER = 16 * MIB
+RANKS_PER_NODE = 32  # where the trace does not tell the nodes
+
+
+def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
+    """Name what the job and the files concerned are: conditions that advice can ask for."""
+    facts = {"parallel" if evidence.ranks > 1 else "serial", evidence.format}
+    facts |= {layer for layer, usage in evidence.usages.items() if any(usage.opens)}
+    facts |= {layer for layer, usage in evidence.usages.items() if any(usage.operations)}
+    if facts & {"dfs", "daos"}:
+        facts.add("daos")
+    if _collective(evidence):
+        facts.add("collective")
+    if _uses_all_targets(evidence):
+        facts.add("all-targets")
+    if sum(sum(usage.opens) for usage in evidence.usages.values()) < FEW_OPENS:
+        facts.add("few-opens")
+    if "python" in (evidence.job.executable or "").lower():
+        facts.add("python")
+    return facts | set(_of_library(evidence)) | set(_of_files(evidence, files[:LOOKED_AT], facts))
+
+
+def _collective(evidence: Evidence) -> bool:
+    usage = evidence.usages.get("mpiio")
+    return usage is not None and any(any(m.collective or ()) for m in usage.moves.values())
+
+
+def _uses_all_targets(evidence: Evidence) -> bool:
+    """Whether some file is striped over every storage target."""
+    layouts = evidence.files.striping.values()
+    widest = max((len(set(layout.targets)) for layout in layouts), default=0)
+    return 0 < (evidence.files.system_targets or 0) <= widest
+
+
+def _of_library(evidence: Evidence) -> Iterator[str]:
+    """The MPI library, where the trace names it; ROMIO's hints are the most common."""
+    told = " ".join([evidence.job.executable or "", *evidence.job.metadata.values()]).lower()
+    loaded = [path.lower() for path in evidence.files.paths.values() if ".so" in path]
+    for name, words in MPI_LIBRARIES.items():
+        if any(word in text for word in words for text in (told, *loaded)):
+            yield name
+
+
+def _of_files(evidence: Evidence, files: Sequence[int], used: set[str]) -> Iterator[str]:
+    kinds = {(evidence.files.filesystem(file) or "").lower() for file in files}
+    if any(file in evidence.files.striping for file in files) or kinds & set(LUSTRE):
+        yield "lustre"
+    if kinds & set(GPFS):
+        yield "gpfs"
+    names = [evidence.files.path(file) or "" for file in files]
+    if "pnetcdf" not in used and any(name.endswith(HDF5_NAMES) for name in names):
+        yield "hdf5"
+    loaded = sum(re.search(OF_PROGRAMS, name) is not None for name in names)
+    if 2 * loaded > len(names):
+        yield "start-up"  # these are not read through a parallel interface
+    if not evidence.shared_files.isdisjoint(files):
+        yield "shared"
+
+
+def log_values(
+    evidence: Evidence, files: Sequence[int], direction: str | None
+) -> Mapping[str, str]:
+    """Return what advice fills in: values of this log, and usual ones where it does not tell."""
+    shown = files[:LOOKED_AT]
+    layouts = [evidence.files.striping[file] for file in shown if file in evidence.files.striping]
+    stripe = max((layout.size for layout in layouts if layout.size > 0), default=USUAL_STRIPE)
+    targets = {t for layout in evidence.files.striping.values() for t in layout.targets}
+    widest = max((len(layout.targets) for layout in layouts), default=0)
+    nodes = len(set(evidence.hosts.values()))
+    aggregators = nodes or max(1, evidence.ranks // RANKS_PER_NODE, min(widest, evidence.ranks))
+    more = len(targets) if len(targets) > widest else -1
+    request = _request_size(stripe)
+    used = {target for layout in layouts for target in layout.targets}
+    return {
+        "cb_nodes": str(aggregators),
+        "cb_nodes_why": "the nodes of the job" if nodes else "one per node: check their number",
+        "cb_buffer_size": str(max(stripe, LEAST_BUFFER // stripe * stripe)),
+        "stripe_bytes": str(stripe),
+        "stripe_size": _lustre_size(stripe),
+        "stripe_count": str(more),
+        "stripe_count_words": "all targets" if more < 0 else f"{more} targets",
+        "request_bytes": str(request),
+        "request_size": format_bytes(request),
+        "mean_request": _mean_request(evidence, set(shown), direction),
+        "directory": _directory(evidence, shown),
+        "other_targets": ",".join(map(str, sorted(targets - used)[:8])) or "0,1,2,3",
+    }
+
+
+def _request_size(stripe: int) -> int:
+    """Whole stripes, but neither tiny nor more than a buffer should hold."""
+    return min(MOST_REQUEST, max(LEAST_REQUEST, stripe))
+
+
+def _lustre_size(size: int) -> str:
+    return f"{size // MIB}M" if size % MIB == 0 else str(size)
+
+
+def _mean_request(evidence: Evidence, files: set[int], direction: str | None) -> str:
+    size = calls = 0
+    for layer in evidence.request_layers:
+        usage = evidence.usages[layer]
+        places = [place for place, file in enumerate(usage.file) if file in files]
+        ways = [direction] if direction in usage.moves else list(usage.moves)
+        for moves in (usage.moves[way] for way in ways if way):
+            size += sum(moves.bytes[place] for place in places)
+            calls += sum(moves.operations[place] for place in places)
+    return format_bytes(size / calls) if calls else "less"
+
+
+def _directory(evidence: Evidence, files: Sequence[int]) -> str:
+    """The folder of the worst file, safe to paste into a shell."""
+    path = next((evidence.files.path(file) for file in files), None) or ""
+    folder = path.rpartition("/")[0]
+    return shlex.quote(printable(folder)) if folder.startswith("/") else "/path/to/output"

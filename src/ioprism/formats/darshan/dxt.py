@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from isal import isal_zlib
 
 from ioprism.formats.darshan.decode import FileCodes
 from ioprism.formats.darshan.log import Log, Region, pieces
-from ioprism.formats.darshan.records import (
+from ioprism.formats.darshan.meaning import (
     DXT_HEADER_WORDS,
     DXT_LAYERS,
     dxt_has_offsets,
@@ -46,7 +46,7 @@ _KINDS = ("write", "read")  # the order in which a record holds them
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SegmentRun:
     """Consecutive segments of one record and one direction inside a piece."""
 
     identifier: int
@@ -67,7 +67,9 @@ class _Cursor:
     left: list[int] = field(default_factory=lambda: [0, 0])  # writes, reads still to come
 
 
-def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[bytes, list[Run]]]:
+def runs(
+    log: Log, region: Region, *, ranks: int, warn: Warn
+) -> Iterator[tuple[bytes, list[SegmentRun]]]:
     """Yield pieces of inflated bytes and where their segments are.
 
     A record of a rank that the job does not have ends the region: it is damaged.
@@ -97,7 +99,7 @@ def runs(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[tuple[
 
 def _scan(
     data: bytes, header: struct.Struct, size: int, cursor: _Cursor, ranks: int
-) -> tuple[list[Run], int, bool]:
+) -> tuple[list[SegmentRun], int, bool]:
     complete = []
     position, length = 0, len(data)
     while True:
@@ -105,7 +107,7 @@ def _scan(
             count = min(cursor.left[kind], (length - position) // size)
             if count:
                 complete.append(
-                    Run(cursor.identifier, cursor.rank, cursor.host, kind, position, count)
+                    SegmentRun(cursor.identifier, cursor.rank, cursor.host, kind, position, count)
                 )
                 cursor.left[kind] -= count
                 position += count * size
@@ -126,7 +128,7 @@ class Block:
     """Segments of many records."""
 
     fields: list[npt.NDArray[np.uint64]]
-    runs: list[Run]  # whose segments they are, in order
+    runs: list[SegmentRun]  # whose segments they are, in order
 
     def each(self, of_runs: npt.ArrayLike, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Give every segment what its run has."""
@@ -136,7 +138,7 @@ class Block:
 def blocks(log: Log, region: Region, *, ranks: int, warn: Warn) -> Iterator[Block]:
     """Yield all segments in blocks of about `BLOCK`."""
     words = dxt_segment_words(region.name, region.version)
-    fields, held, filled = _columns(words, BLOCK), list[Run](), 0
+    fields, held, filled = _columns(words, BLOCK), list[SegmentRun](), 0
     for data, of_piece in runs(log, region, ranks=ranks, warn=warn):
         rows = _rows(data, of_piece, words, log.byte_order)
         end = filled + len(rows)
@@ -157,7 +159,9 @@ def _columns(words: int, height: int) -> list[npt.NDArray[np.uint64]]:
     return [np.empty(height, np.uint64) for _ in range(words)]
 
 
-def _rows(data: bytes, of_piece: list[Run], words: int, byte_order: str) -> npt.NDArray[np.uint64]:
+def _rows(
+    data: bytes, of_piece: list[SegmentRun], words: int, byte_order: str
+) -> npt.NDArray[np.uint64]:
     raw = np.frombuffer(data, dtype=f"{byte_order}u8", count=len(data) // 8)
     parts = [raw[run.at // 8 : run.at // 8 + words * run.count] for run in of_piece]
     return np.concatenate([raw[:0], *parts]).reshape(-1, words)
@@ -172,6 +176,7 @@ class DxtPartition:
     codes: FileCodes
     ranks: int
     threads: pl.DataFrame | None = None  # rank, tid, process: where the trace distinguishes threads
+    side_by_side: ClassVar[bool] = True  # inflating needs no interpreter: threads gain a quarter
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events block by block; segments that run backwards are dropped."""

@@ -8,19 +8,18 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ioprism.formats.darshan.apmpi import decode_apmpi
 from ioprism.formats.darshan.decode import (
     FileCodes,
     HeatRecord,
     ModuleRecords,
+    decode_apmpi,
     decode_heat_maps,
     decode_lustre,
     first_layouts,
     read_records,
 )
-from ioprism.formats.darshan.job import read_job, read_names
-from ioprism.formats.darshan.log import Log, Region, is_log, notes, read_log
-from ioprism.formats.darshan.records import (
+from ioprism.formats.darshan.log import Log, Region, is_log, notes, read_job, read_log, read_names
+from ioprism.formats.darshan.meaning import (
     DXT_VERSIONS,
     FIXED,
     HEATMAP_LAYERS,
@@ -28,8 +27,15 @@ from ioprism.formats.darshan.records import (
     dxt_segment_words,
 )
 from ioprism.formats.reading import Reading
-from ioprism.model.layers import MOST_RANKS
-from ioprism.model.trace import Completeness, FileSource, Job, LazyTables, Partition, Trace
+from ioprism.model.trace import (
+    MOST_RANKS,
+    Completeness,
+    FileTableSource,
+    Job,
+    LazyTables,
+    Partition,
+    Trace,
+)
 from ioprism.model.usage import FileFacts, HeatMap, Striping, is_data
 
 if TYPE_CHECKING:  # counters are judged without it
@@ -90,7 +96,7 @@ class DarshanLog:
             job=self.job,
             partitions=self._partitions() if self.dxt else (),
             counters=LogTables(self),
-            load_files=FileSource(lambda: self.files, lambda: self.file_facts),
+            load_files=FileTableSource(lambda: self.files, lambda: self.file_facts),
             load_processes=lambda: self.processes,
             completeness=self.completeness,
         )
@@ -163,8 +169,7 @@ class DarshanLog:
         import polars as pl
 
         from ioprism.formats.darshan.tables import with_datasets, with_layouts
-        from ioprism.model.files import file_table
-        from ioprism.model.schema import FILES
+        from ioprism.model.schema import FILES, file_table
 
         table = file_table(list(self.names.values()), self.job.mounts)
         table = table.with_columns(id=pl.Series(list(self.names), dtype=pl.UInt64))

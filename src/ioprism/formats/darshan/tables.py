@@ -1,19 +1,29 @@
-"""What `decode` reads, as polars tables: counters, stripe layouts, heat maps, files, processes."""
+"""What `decode` reads, as polars tables: counters, stripe layouts, heat maps, files, processes.
+
+Check that the counters of a store have the columns of their modules.
+
+Checksums say that a file is the one that was written, not that it was written by ioprism.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.formats.darshan import apmpi
+from ioprism.errors import BrokenTraceError
+from ioprism.formats.darshan import decode
 from ioprism.formats.darshan.decode import FileCodes, HeatRecord, ModuleRecords, Rows
-from ioprism.formats.darshan.records import HEATMAP_LAYERS, LUSTRE_COMPONENT, PADDING, Layout
+from ioprism.formats.darshan.meaning import FIXED, HEATMAP_LAYERS, LUSTRE_COMPONENT, PADDING, Layout
 from ioprism.model.schema import Kind, Layer
+from ioprism.model.trace import LazyTables, Trace
 from ioprism.model.usage import NAMELESS
 
 TIMES = pl.col(pl.Float64)
@@ -144,8 +154,8 @@ def apmpi_table(records: npt.NDArray[Any]) -> pl.DataFrame:
     ]
     parts = [
         pl.DataFrame(keys),
-        _name_columns(records["counters"].astype(np.int64), apmpi.COUNTERS),
-        _name_columns(records["times"].astype(np.float64), apmpi.TIMES),
+        _name_columns(records["counters"].astype(np.int64), decode.COUNTERS),
+        _name_columns(records["times"].astype(np.float64), decode.TIMES),
     ]
     table = pl.concat(parts, how="horizontal")
     return table.with_columns(pl.when(TIMES.is_finite() & (TIMES >= 0)).then(TIMES).name.keep())
@@ -179,3 +189,36 @@ def with_datasets(files: pl.DataFrame, datasets: Sequence[pl.DataFrame]) -> pl.D
         .select("file", "parent")
     )
     return files.update(orphans, on="file", how="left") if orphans.height else files
+
+
+def check_counters(trace: Trace) -> Trace:
+    """Return the trace with tables that are checked when they are asked for."""
+    source = trace.paths[0]
+    tables = trace.counters
+    checked = {name: partial(_check_columns, tables, name, source) for name in tables}
+    return replace(trace, counters=LazyTables(checked))
+
+
+def _check_columns(tables: Mapping[str, pl.DataFrame], name: str, source: Path) -> pl.DataFrame:
+    table = tables[name]
+    for column, dtype in _columns(name).items():
+        stored = table.schema.get(column)
+        if stored is None or not (stored == dtype or (dtype.is_numeric() and stored.is_numeric())):
+            raise BrokenTraceError(
+                f"the store is damaged: its table of {name} has no column {column} of numbers.\n"
+                "Hint: convert the original trace again.",
+                source=source,
+            )
+    return table
+
+
+def _columns(name: str) -> dict[str, pl.DataType]:
+    """The columns that a module's table must have, and their types; none of unknown modules."""
+    keys: dict[str, pl.DataType] = {"file": pl.UInt32(), "rank": pl.Int32()}
+    if name in FIXED:
+        newest = FIXED[name][max(FIXED[name])]
+        counters = dict.fromkeys(newest.counters, pl.Int64())
+        return keys | counters | dict.fromkeys(newest.times, pl.Float64())
+    others: dict[str, Mapping[str, pl.DataType]] = {"HEATMAP": HEATMAP, "LUSTRE": keys | LUSTRE}
+    variable = others.get(name, {})
+    return {column: dtype for column, dtype in variable.items() if column != "id"}

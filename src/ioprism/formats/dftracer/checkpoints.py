@@ -23,10 +23,10 @@ import numpy as np
 from isal import isal_zlib
 
 from ioprism.errors import OutputError
-from ioprism.formats.foreign_database import opened_tables
+from ioprism.formats.isolation import opened_tables
 from ioprism.formats.text import UNREADABLE
 from ioprism.storage.atomic import atomic_write
-from ioprism.storage.cache import cached_name
+from ioprism.storage.checked import cached_name
 
 OWN = ".gzidx"
 SQLITE = (".zindex", ".idx")

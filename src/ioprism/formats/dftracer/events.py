@@ -15,7 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.formats.calls import Call, classify
+from ioprism.formats.calls import (
+    RELATIVE,
+    RELATIVE_BELOW,
+    UNKNOWN,
+    Call,
+    FilePointers,
+    classify,
+)
 from ioprism.formats.dftracer.calls import (
     CallColumns,
     CallParser,
@@ -27,12 +34,6 @@ from ioprism.formats.dftracer.calls import (
 from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces
 from ioprism.formats.dftracer.survey import Segment
 from ioprism.formats.dftracer.templates import PADDING
-from ioprism.formats.file_pointer import (
-    RELATIVE,
-    RELATIVE_BELOW,
-    UNKNOWN,
-    FilePointers,
-)
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Completeness, Warn
 from ioprism.units import format_counted

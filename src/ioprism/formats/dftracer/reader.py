@@ -12,8 +12,7 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.clocks import align_clocks
-from ioprism.formats.dftracer.aggregated import Aggregates
-from ioprism.formats.dftracer.calls import FileIndex
+from ioprism.formats.dftracer.calls import Aggregates, FileIndex
 from ioprism.formats.dftracer.checkpoints import OWN, SQLITE, index_place, make_index
 from ioprism.formats.dftracer.events import (
     CallSource,
@@ -23,11 +22,9 @@ from ioprism.formats.dftracer.events import (
 )
 from ioprism.formats.dftracer.lines import Range, Trouble, chunks, lacks_index, ranges
 from ioprism.formats.dftracer.survey import Segment, Survey, join_surveys, survey
-from ioprism.formats.files import check_readable, files_below
 from ioprism.formats.job_groups import ProcessFile
-from ioprism.formats.reading import Reading
-from ioprism.model.files import file_table
-from ioprism.model.schema import PROCESSES
+from ioprism.formats.reading import Reading, check_readable, files_below
+from ioprism.model.schema import PROCESSES, file_table
 from ioprism.model.trace import Completeness, Job, LazyTables, Trace
 from ioprism.units import format_counted
 

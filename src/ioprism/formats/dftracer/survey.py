@@ -16,19 +16,23 @@ from pathlib import Path
 import numpy as np
 
 from ioprism.formats.dftracer.checkpoints import TextStretch
-from ioprism.formats.dftracer.decode import (
+from ioprism.formats.dftracer.lines import (
     CALL,
     COUNTER,
     DAMAGED_LINE,
     Arguments,
     DecodedLines,
     Line,
+    Member,
+    Range,
+    Trouble,
+    chunks,
     decode_line,
     decode_text,
     hash_of,
+    pieces,
     whole_number,
 )
-from ioprism.formats.dftracer.lines import Member, Range, Trouble, chunks, pieces
 
 OWN = b'"cat":"dftracer"'  # DFTracer's lines about itself
 COUNTED = b'"dft_cnt":'  # sums of the aggregated mode

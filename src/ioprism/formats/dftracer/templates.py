@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.formats.dftracer.decode import CALL, whole_number
+from ioprism.formats.dftracer.lines import CALL, whole_number
 
 Places = npt.NDArray[np.intp]
 Words = npt.NDArray[np.uint64]

@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.calls import classify
-from ioprism.formats.file_pointer import UNKNOWN, FilePointers
+from ioprism.formats.calls import UNKNOWN, FilePointers, classify
 from ioprism.formats.isolation import (
     UNREADABLE,
     columns_of,
@@ -21,16 +20,12 @@ from ioprism.formats.isolation import (
     is_parquet,
     until_damage,
 )
-from ioprism.formats.recorder.events import Vocabulary, events, vocabulary
-from ioprism.formats.recorder.layout import TraceLayout
-from ioprism.formats.recorder.reader import process_table
+from ioprism.formats.recorder.reader import Vocabulary, events, process_table, vocabulary
 from ioprism.formats.recorder.signatures import STREAMS, BackReference, Signature, resolve_paths
-from ioprism.formats.recorder.streams import Stream
+from ioprism.formats.recorder.streams import Stream, TraceLayout
 from ioprism.formats.text import head, lines
-from ioprism.model.files import file_table
-from ioprism.model.layers import LAYERS
-from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation
-from ioprism.model.trace import Completeness, Job, Trace, Warn
+from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation, file_table
+from ioprism.model.trace import LAYERS, Completeness, Job, Trace, Warn
 from ioprism.text import open_plain
 from ioprism.units import format_counted
 

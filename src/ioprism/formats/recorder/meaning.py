@@ -10,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from ioprism.formats.calls import Call, classify
-from ioprism.formats.file_pointer import UNKNOWN, Integers
+from ioprism.formats.calls import UNKNOWN, Call, Integers, classify
 from ioprism.formats.recorder.signatures import Signature, SignatureTable
-from ioprism.model.layers import LARGEST_PLAUSIBLE
+from ioprism.model.trace import LARGEST_PLAUSIBLE
 
 APPEND = 0o2000  # O_APPEND: where a write goes is not known
 TYPE_SIZES: Mapping[str, int] = {

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.formats.file_pointer import Integers
-from ioprism.formats.recorder.layout import Section, TraceLayout, read_section
-from ioprism.formats.recorder.streams import Stream
+from ioprism.formats.calls import Integers
+from ioprism.formats.recorder.streams import Section, Stream, TraceLayout, read_section
 from ioprism.model.trace import Warn
 from ioprism.units import format_counted
 

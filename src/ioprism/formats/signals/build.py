@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ioprism.errors import BrokenTraceError
-from ioprism.model.signal import FloatArray, StepFunction, TimeSeries
+from ioprism.model.arrays import FloatArray, StepFunction, TimeSeries
 from ioprism.model.trace import Completeness, Job, Trace, Warn
 from ioprism.units import format_counted
 

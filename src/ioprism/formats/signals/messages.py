@@ -16,14 +16,14 @@ from ioprism.errors import IoprismError
 from ioprism.formats.signals.build import Content, Intervals, interval_bytes
 from ioprism.formats.signals.monitors import (
     DIRECTIONS,
-    FIELDS,
+    GEKKO_FIELDS,
     bare,
     metric_series,
     metrics_in,
     request_intervals,
 )
 from ioprism.formats.signals.tmio import parse_document, parse_flush
-from ioprism.model.signal import FloatArray, TimeSeries
+from ioprism.model.arrays import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness
 
 MAP, MAP_END = 0x80, 0x90  # of at most 15 entries
@@ -261,7 +261,8 @@ def _values(raw: bytes) -> list[Any]:
     value = unpack(raw)
     if not isinstance(value, Several):
         return [value]
-    return [dict(zip(FIELDS, fields, strict=True)) for fields in _reports(value)] or list(value)
+    named = [dict(zip(GEKKO_FIELDS, fields, strict=True)) for fields in _reports(value)]
+    return named or list(value)
 
 
 def _json_values(raw: bytes) -> list[Any]:
@@ -285,7 +286,7 @@ def _json(line: bytes) -> Any:  # noqa: ANN401 - any JSON
 def _reports(values: list[Any]) -> Iterator[list[Any]]:
     """GekkoFS reports: nine values, of which the fourth says the direction."""
     fields = [bare(value) for value in values]
-    count = len(FIELDS)
+    count = len(GEKKO_FIELDS)
     if len(fields) % count or fields[3] not in DIRECTIONS:
         return
     for first in range(0, len(fields), count):

@@ -24,7 +24,7 @@ from ioprism.formats.signals.build import (
     numbers,
     steps,
 )
-from ioprism.model.signal import FloatArray, TimeSeries
+from ioprism.model.arrays import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness, Trace
 
 # Modes ending in _b tell the bandwidth that was required, not what was measured.
@@ -78,7 +78,7 @@ class TmioReader:
                 content = parse_flush(flush)
                 flushes.observe([flush[0]], content)
                 yield content
-        elif _has_lines(start):
+        elif _has_lines(source, start):
             for line in json_lines(source, completeness):
                 content = parse_document(line)
                 flushes.observe(line, content)
@@ -122,8 +122,10 @@ class _Flushes:
         return None
 
 
-def _has_lines(start: bytes) -> bool:
-    """Whether the first line is a whole object."""
+def _has_lines(source: Path, start: bytes) -> bool:
+    """Whether the first line is a whole object, with others behind it unless they were cut off."""
+    if source.suffix == ".jsonl":
+        return True
     line = start.strip().partition(b"\n")[0].strip()
     return line.endswith(b"}") and line.count(b"{") == line.count(b"}") and b"\n" in start.strip()
 
@@ -232,7 +234,7 @@ def read_asynchronous(source: Path) -> dict[str, Asynchronous]:
     try:
         if start.lstrip()[:1] != b"{":
             parts = [_of_flush(flush) for flush in msgpack_objects(source, completeness)]
-        elif _has_lines(start):
+        elif _has_lines(source, start):
             parts = [_of_document(line) for line in json_lines(source, completeness)]
         else:
             parts = [_of_document(json_document(source))]

@@ -26,15 +26,13 @@ from ioprism.formats.strace.replay import (
     looks_like_strace,
 )
 from ioprism.formats.text import (
-    LONGEST_LINE,
     TORN_END,
     ends_torn,
     head,
-    is_damaged,
     open_text,
+    placed_lines,
 )
-from ioprism.model.files import file_table
-from ioprism.model.schema import PROCESSES
+from ioprism.model.schema import PROCESSES, file_table
 from ioprism.model.trace import Completeness, Job, Trace, Warn
 from ioprism.model.usage import is_data
 from ioprism.units import format_counted
@@ -190,16 +188,8 @@ class StraceRange:
             warn(f"{name}: {format_counted(calls.unfinished_count, 'unfinished call')} left out")
 
     def lines(self, warn: Warn) -> Iterator[tuple[int, str]]:
-        """Yield the lines with their places; overlong ones are cut, a damaged end is reported."""
-        with open_text(self.path) as file:
-            if self.begin:
-                file.seek(self.begin)
-            at = self.begin
-            while (self.end is None or at < self.end) and (line := file.readline(LONGEST_LINE)):
-                yield at, line.decode("utf-8", "backslashreplace")
-                at += len(line)
-            if is_damaged(file):
-                warn(f"{self.path.name}: the compressed data are cut short or damaged")
+        """Yield the lines with their places."""
+        return placed_lines(self.path, warn, begin=self.begin, end=self.end)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ioprism.formats.calls import Call, Row, classify
-from ioprism.model.layers import LARGEST_PLAUSIBLE
+from ioprism.model.trace import LARGEST_PLAUSIBLE
 
 MOST_UNFINISHED = 1_000_000  # calls that wait for their second half
 _HEAD = re.compile(

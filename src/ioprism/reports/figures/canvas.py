@@ -29,8 +29,8 @@ from matplotlib.image import AxesImage
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from ioprism.model.signal import FloatArray
-from ioprism.reports.figures.catalogue import COLUMN_WIDTH
+from ioprism.model.arrays import FloatArray
+from ioprism.reports.figures import COLUMN_WIDTH
 from ioprism.text import printable
 from ioprism.units import format_bytes
 

@@ -15,10 +15,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from ioprism.characteristics.totals import NOT_INTERFACES
-from ioprism.engine.local import LocalEngine
+from ioprism.engine.base import LocalEngine
 from ioprism.errors import FigureUnavailableError, NotEnoughDetailError
-from ioprism.model.layers import HEIGHT, TITLES, SizeBin, counted_layers
-from ioprism.model.signal import FloatArray, StepFunction
+from ioprism.model.arrays import FloatArray, StepFunction
+from ioprism.model.trace import HEIGHT, TITLES, SizeBin, counted_layers
 from ioprism.phase_detection.find import Phase
 from ioprism.report_steps import Document
 from ioprism.reports.figures.canvas import (
@@ -44,8 +44,8 @@ from ioprism.reports.figures.canvas import (
 from ioprism.reports.to_terminal.diagnose import LEDGER
 from ioprism.text import printable
 from ioprism.units import format_seconds
-from ioprism.views.picture.timeline import NO_RANK
-from ioprism.views.time.bandwidth import bandwidth
+from ioprism.views.bandwidth import bandwidth
+from ioprism.views.timeline import NO_RANK
 
 PER_CALL = "a per-call trace (DXT, DFTracer, Recorder, strace)"
 RECORD_CALLS = "record the job with DXT enabled: export DXT_ENABLE_IO_TRACE=1"
@@ -80,7 +80,7 @@ def draw_timeline(canvas: Canvas, document: Document) -> None:
     )  # fmt: skip
     layers = _interfaces(marks["layer"].unique().to_list())
     marks = marks.filter(pl.col("layer").is_in(layers))
-    span, rows = _span(document), _Rows.of(document)
+    span, rows = _span(document), _PictureRows.of(document)
     unit = time_unit(span[1] - span[0])
     panels = canvas.panels(len(layers), height=0.25 + 0.3 * len(layers))
     for axes, layer in zip(panels, layers, strict=True):
@@ -99,7 +99,7 @@ def _interfaces(layers: Iterable[str]) -> list[str]:
     return [name for name in ordered if name not in NOT_INTERFACES] or ordered
 
 
-class _Rows:
+class _PictureRows:
     """Which row of a picture belongs to a rank, from the bottom up."""
 
     def __init__(self, first: int, last: int) -> None:
@@ -107,7 +107,7 @@ class _Rows:
         self.count = min(MOST_ROWS, last - first + 1)
 
     @classmethod
-    def of(cls, document: Document) -> _Rows:
+    def of(cls, document: Document) -> _PictureRows:
         """All ranks of the job, and those of its marks; -1 stands for calls without a rank."""
         ranks = document.timeline.marks["rank"]
         low, high = int(ranks.min() or 0), int(ranks.max() or 0)  # type: ignore[arg-type]
@@ -133,7 +133,9 @@ class _Rows:
         axes.set_ylim(self.first - 0.5, self.last + 0.5)
 
 
-def _occupancy_picture(marks: pl.DataFrame, span: Span, rows: _Rows) -> npt.NDArray[np.float32]:
+def _occupancy_picture(
+    marks: pl.DataFrame, span: Span, rows: _PictureRows
+) -> npt.NDArray[np.float32]:
     """Colours of cells: the kind of call that takes most of the cell, fainter if it takes less."""
     kinds = [name for name in KINDS if (marks["kind"] == name).any()]
     shares = np.zeros((len(kinds), rows.count, COLUMNS))
@@ -336,7 +338,7 @@ def draw_heatmap(canvas: Canvas, document: Document) -> None:
         raise FigureUnavailableError(
             "figure 'heatmap'", needs=f"{PER_CALL} or a heat map", hint=RECORD_CALLS
         )
-    span, rows = _span(document), _Rows.of(document)
+    span, rows = _span(document), _PictureRows.of(document)
     shape = rows.count, _heat_columns(document, span)
     length = (span[1] - span[0]) / shape[1]
     rates = {}

@@ -13,13 +13,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ioprism.errors import FigureUnavailableError
-from ioprism.model.signal import FloatArray, Signal
+from ioprism.model.arrays import FloatArray, Signal
 from ioprism.periodicity.describe import components, synthesise
 from ioprism.periodicity.detect import Options
+from ioprism.periodicity.harmonic import autocorrelation
 from ioprism.periodicity.results import Component, Periodicity, Ranges
-from ioprism.periodicity.spectral.autocorrelation import autocorrelation
-from ioprism.periodicity.spectral.spectrum import power_spectrum
-from ioprism.periodicity.spectral.wavelet import analyse_hybrid, scalogram
+from ioprism.periodicity.spectrum import power_spectrum
+from ioprism.periodicity.time_frequency import analyse_hybrid, scalogram
 from ioprism.reports.figures.canvas import (
     BLACK,
     BLUE,

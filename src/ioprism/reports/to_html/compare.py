@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ioprism.comparison.alignment import align_runs
 from ioprism.comparison.changes import Comparison
-from ioprism.comparison.repetitions import Difference
+from ioprism.comparison.repetitions import Difference, align_runs
 from ioprism.comparison.steps import Side, diagnosed_stall
 from ioprism.model.verdict import Finding
 from ioprism.report_steps import Document
-from ioprism.reports.comparing import details, metric_row, telling, verdict
 from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_html.report import picture
+from ioprism.reports.to_terminal.compare import details, metric_row, telling, verdict
 from ioprism.text import printable
 from ioprism.units import format_seconds
 

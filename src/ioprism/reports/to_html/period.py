@@ -9,24 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.model.signal import FloatArray, Signal, StepFunction
+from ioprism.model.arrays import FloatArray, Signal, StepFunction
 from ioprism.model.trace import Trace
-from ioprism.periodicity.describe import components
+from ioprism.periodicity.describe import components, fit_waves
 from ioprism.periodicity.detect import Options
+from ioprism.periodicity.harmonic import autocorrelation
 from ioprism.periodicity.of_job import JobPeriodicity, PeriodSettings
-from ioprism.periodicity.onsets.scales import average_blocks
 from ioprism.periodicity.results import Period, Periodicity
 from ioprism.periodicity.sampling import sample
-from ioprism.periodicity.spectral.autocorrelation import autocorrelation
-from ioprism.periodicity.spectral.fit import fit_waves
-from ioprism.periodicity.spectral.spectrum import power_spectrum
-from ioprism.periodicity.spectral.stft import spectrogram
-from ioprism.periodicity.spectral.wavelet import (
+from ioprism.periodicity.segments import average_blocks
+from ioprism.periodicity.spectrum import power_spectrum
+from ioprism.periodicity.time_frequency import (
     Scalogram,
     analyse_hybrid,
     approximate,
     highest_level,
     scalogram,
+    spectrogram,
 )
 from ioprism.reports.to_html.page import shell_page, short
 

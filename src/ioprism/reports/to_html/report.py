@@ -4,42 +4,31 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import polars as pl
-
-from ioprism.model.layers import HEIGHT, LAYERS, TITLES
-from ioprism.model.quantities import label, quantity
-from ioprism.model.schema import OPERATIONS
+from ioprism.model.result import label, quantity
 from ioprism.model.trace import Trace
 from ioprism.model.verdict import Finding
 from ioprism.periodicity.results import Periodicity
 from ioprism.phase_detection.find import Phases
 from ioprism.report_steps import Document
 from ioprism.reports.highlight import cause_concern, concern
-from ioprism.reports.sheets import sheets
-from ioprism.reports.to_html.page import shell_page
+from ioprism.reports.sheets import first_advice, job_facts, sheets
 from ioprism.reports.to_html.period import curve, spectrum
-from ioprism.reports.wording import first_advice, job_facts
+from ioprism.reports.to_html.picture import about, file_names, job_page, owners, stripes, tracks
 from ioprism.text import printable
 from ioprism.units import format_seconds
-from ioprism.views.picture.packed import pack
-from ioprism.views.picture.timeline import Timeline
+from ioprism.views.tiles import pack
+from ioprism.views.timeline import Timeline
 
-MOST_NAMES = 50_000
 MOST_PHASES = 2000  # of a layer; of more, the longest are drawn
 
 
 def page(document: Document, *, only: str | None = None) -> str:
     """Return the page with all marks in it, or with one picture by itself."""
-    return framed(data(document) | ({"only": only} if only else {}))
-
-
-def framed(content: Mapping[str, Any], *, connect: bool = False) -> str:
-    """Return the page that draws this content; `connect` lets it ask its own server."""
-    return shell_page("workbench", title="The I/O of a job", data=content, connect=connect)
+    return job_page(data(document) | ({"only": only} if only else {}))
 
 
 def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
@@ -60,33 +49,14 @@ def picture(document: Document, *, explore: bool = False) -> dict[str, Any]:
     """Return what tracks of a job are drawn from."""
     trace, shown = document.trace, document.timeline
     return {
-        "source": [printable(path.name) for path in trace.paths],
-        "ranks": rank_count(trace, shown),
-        "layers": list(LAYERS),
-        "titles": TITLES,
-        "heights": HEIGHT,
-        "hosts": hosts(trace),
-        "threads": threads(trace),
+        **tracks(trace, ranks=_rank_count(trace, shown), start=shown.start, end=shown.end),
+        **owners(trace),
         "sizes": _sizes(document),
-        "operations": list(OPERATIONS),
         "files": file_names(trace, shown),
         "stripes": stripes(trace, shown),
         "phases": _phases(document.phases),
         "timeline": about(shown) if explore else embedded(shown),
-        "time": [min(0.0, shown.start), max(shown.end, trace.job.runtime or 0.0)],
         "explore": explore,
-    }
-
-
-def about(shown: Timeline) -> dict[str, Any]:
-    """Return what a picture says of itself, without its marks."""
-    return {
-        "start": shown.start,
-        "end": shown.end,
-        "calls": shown.calls,
-        "width": shown.width,
-        "source": shown.source,
-        "count": shown.marks.height,
     }
 
 
@@ -97,57 +67,10 @@ def embedded(shown: Timeline) -> dict[str, Any]:
     return {**about(shown), **packed.header(), "data": text}
 
 
-def rank_count(trace: Trace, shown: Timeline) -> int:
+def _rank_count(trace: Trace, shown: Timeline) -> int:
     """Return how many ranks a picture has rows for."""
     ranks = shown.marks["rank"].to_numpy()
     return max(trace.job.ranks or 1, int(ranks.max()) + 1 if len(ranks) else 1)
-
-
-def _with_marks(trace: Trace, shown: Timeline | None) -> pl.DataFrame:
-    """The files that have marks; all files where marks are not known yet."""
-    if shown is None:
-        return trace.files
-    return trace.files.join(shown.marks.select("file").unique(), on="file", how="semi")
-
-
-def file_names(trace: Trace, shown: Timeline | None) -> dict[str, str]:
-    """Return the names of the files that have marks, by number."""
-    named = _with_marks(trace, shown).select("file", "path")
-    return {str(n): printable(path) for n, path in named.head(MOST_NAMES).iter_rows()}
-
-
-def stripes(trace: Trace, shown: Timeline | None) -> dict[str, list[Any]]:
-    """Return stripe size and storage targets of the files that have marks."""
-    known = _with_marks(trace, shown).filter(
-        (pl.col("stripe_size") > 0) & (pl.col("targets").list.len() > 0)
-    )
-    rows = known.select("file", "stripe_size", "targets").head(MOST_NAMES).iter_rows()
-    return {str(file): [size, list(targets)] for file, size, targets in rows}
-
-
-def hosts(trace: Trace) -> dict[str, Any]:
-    """Return the names of hosts, and for each rank which of them it runs on; -1: unknown."""
-    known = trace.processes.filter(pl.col("host").is_not_null() & (pl.col("rank") >= 0))
-    of_rank = known.group_by("rank").agg(pl.col("host").first()).sort("rank")
-    names = of_rank["host"].unique(maintain_order=True).to_list()
-    number = {name: place for place, name in enumerate(names)}
-    last = of_rank["rank"].max() if of_rank.height else -1
-    numbers = [-1] * (int(last) + 1 if isinstance(last, int) else 0)
-    for rank, name in of_rank.iter_rows():
-        numbers[rank] = number[name]
-    return {"names": [printable(name) for name in names], "of": numbers}
-
-
-def threads(trace: Trace) -> dict[str, str]:
-    """Return the names of processes where ranks have several, by number."""
-    rows = trace.processes.select("process", "rank", "pid", "tid")
-    if rows.height <= rows["rank"].n_unique():
-        return {}
-    numbered = rows.with_columns(number=pl.col("process").rank("ordinal").over("rank"))
-    return {
-        str(row["process"]): f"thread {row['number']} ({row['tid'] or row['pid']})"
-        for row in numbered.head(MOST_NAMES).iter_rows(named=True)
-    }
 
 
 def _findings(document: Document) -> list[dict[str, Any]]:

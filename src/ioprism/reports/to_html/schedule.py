@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ioprism.reports.to_html.page import shell_page
-from ioprism.reports.to_terminal.schedule import title
+from ioprism.reports.to_terminal.site import title
 from ioprism.scheduling.result import Schedule
 
 MOST_TURNS = 400  # of one job in the picture

@@ -19,8 +19,8 @@ from ioprism.bottleneck_search.result import (
 from ioprism.reports.to_terminal import facts, heading
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_counted, format_seconds
-from ioprism.views.calls.call_class import SIZE_NAMES
-from ioprism.views.perspectives.records import BINS
+from ioprism.views.call_class import SIZE_NAMES
+from ioprism.views.records import BINS
 
 STYLES = {"critical": "bold red", "very high": "red", "high": "yellow", "medium": "cyan"}
 BAR = 20
@@ -28,7 +28,9 @@ BAR = 20
 Totals = Mapping[str, float | None]
 
 
-def show(bottlenecks: Bottlenecks, console: Console, *, page: int, top: int | None) -> None:
+def show_bottlenecks(
+    bottlenecks: Bottlenecks, console: Console, *, page: int, top: int | None
+) -> None:
     """Print the characteristics panel and the bottlenecks of every view."""
     heading(console, "I/O")
     facts(console, _characteristics(bottlenecks))

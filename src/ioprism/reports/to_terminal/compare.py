@@ -1,7 +1,8 @@
-"""What `ioprism compare` shows a person."""
+"""Recorded runs, and what differs between two of them, printed."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -9,15 +10,141 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.comparison.changes import CauseChange, Comparison, Kept, Metric
+from ioprism.comparison.repetitions import Difference, runs_needed
+from ioprism.model.result import label, quantity
 from ioprism.model.verdict import Finding
-from ioprism.reports.comparing import details, metric_row, telling, verdict
-from ioprism.reports.to_terminal import heading, table
-from ioprism.reports.to_terminal.causes import STYLES
+from ioprism.recording.choice import Check
+from ioprism.recording.steps import Overhead, Plan, TracerCost
+from ioprism.recording.trials import Trial
+from ioprism.reports.to_terminal import facts, heading, table
+from ioprism.reports.to_terminal.diagnose import STYLES
+from ioprism.storage.recordings import RecordedRun, Recording
 from ioprism.text import printable
-from ioprism.units import format_seconds
+from ioprism.units import format_counted, format_seconds
+
+SMALL_CHANGE = 0.05  # of the run time: what the hint on more runs is about
+MANY_TIMES = 1000  # a ratio beyond says no more than that there was next to nothing before
 
 
-def show(comparison: Comparison, console: Console) -> None:
+def telling(comparison: Comparison) -> list[Metric]:
+    """The numbers that at least one of the runs has."""
+    return [metric for metric in comparison.metrics if metric.before or metric.after]
+
+
+def metric_row(metric: Metric) -> tuple[str, str, str, str]:
+    """Return name, before, after and change in words."""
+    return (
+        label(metric.name),
+        quantity(metric.name, metric.before),
+        quantity(metric.name, metric.after),
+        change(metric),
+    )
+
+
+def change(metric: Metric) -> str:
+    """Return `2.5 times as much`, `−40%`, `1/4` or `same`."""
+    ratio = metric.ratio
+    if ratio is None:
+        return ""
+    if abs(ratio - 1) < 0.005:
+        return "same"
+    if metric.beyond_noise is False:
+        return f"{ratio - 1:+.0%}, within noise".replace("-", "−")
+    if ratio >= MANY_TIMES:
+        return f"over {MANY_TIMES:,} times as much"
+    if ratio >= 2:
+        return f"{ratio:.2g} times as much" if ratio < 100 else f"{ratio:.0f} times as much"
+    if 0 < ratio <= 1 / MANY_TIMES:
+        return f"less than 1/{MANY_TIMES:,}"
+    if 0 < ratio <= 0.5:
+        return f"1/{1 / ratio:.2g}" if ratio > 0.01 else f"1/{1 / ratio:.0f}"
+    return f"{ratio - 1:+.0%}".replace("-", "−")
+
+
+def verdict(comparison: Comparison) -> str:
+    """Say in a line what the change did to the run time."""
+    time = comparison.runtime
+    if time is None:
+        return "The run times cannot be compared: a trace does not have one."
+    times = f"{format_seconds(time.before)} before, {format_seconds(time.after)} after"
+    if comparison.verdict == "within noise":
+        return f"No change of the run time beyond noise: {times}{_interval(time)}."
+    if comparison.verdict == "not repeated":
+        return f"Run time {_direction(time)}: {times}. One run on each side: noise is not known."
+    return f"{comparison.verdict.capitalize()} by {_share(time)}: {times}{_interval(time)}."
+
+
+def details(comparison: Comparison) -> list[str]:
+    """Return the sentences below the verdict: stall time, the promise, repetitions."""
+    lines = []
+    if comparison.stall is not None:
+        stall = comparison.stall
+        lines.append(
+            f"I/O stall time: {format_seconds(stall.before)} before, "
+            f"{format_seconds(stall.after)} after{_interval(stall)}."
+        )
+    if comparison.promise is not None and comparison.runtime is not None:
+        lines.append(_kept_promise(comparison))
+    time = comparison.runtime
+    if time is not None and time.noise is not None:
+        lines.append(_repetitions(comparison, time.noise))
+    return lines
+
+
+def _kept_promise(comparison: Comparison) -> str:
+    promise, time = comparison.promise, comparison.runtime
+    if promise is None or time is None:
+        return ""
+    causes = ", ".join(promise.codes)
+    said = (
+        f"{format_seconds(promise.seconds)} ({format_seconds(promise.low)} to "
+        f"{format_seconds(promise.high)})"
+    )
+    if not promise.removed:
+        return f"The main cause before ({causes}, potential saving {said}) was not removed."
+    saved = format_seconds(abs(time.saved))
+    delivered = f"{saved} {'shorter' if time.saved >= 0 else 'longer'}"
+    return f"Removed: {causes}. Potential saving {said}; the run is {delivered}{_interval(time)}."
+
+
+def _repetitions(comparison: Comparison, noise: float) -> str:
+    before, after = comparison.runs
+    needed = runs_needed(noise, SMALL_CHANGE)
+    hint = (
+        f"a change of {SMALL_CHANGE:.0%} needs {needed} runs on each side to be found"
+        if needed is not None
+        else f"a change of {SMALL_CHANGE:.0%} cannot be found over this noise"
+    )
+    return (
+        f"{format_counted(before, 'run')} before and {after} after; run times vary by "
+        f"{noise:.1%}: {hint}."
+    )
+
+
+def _interval(difference: Difference) -> str:
+    if difference.low is None or difference.high is None:
+        return ""
+    low, high = (_signed_seconds(number) for number in (difference.low, difference.high))
+    return f" (saved {low} to {high}, 95 % interval)"
+
+
+def _signed_seconds(seconds: float) -> str:
+    return f"−{format_seconds(-seconds)}" if seconds < 0 else format_seconds(seconds)
+
+
+def _direction(difference: Difference) -> str:
+    change = difference.change
+    if change is None or abs(change) < 0.005:
+        return "unchanged"
+    return f"{'shorter' if change < 0 else 'longer'} by {_share(difference)}"
+
+
+def _share(difference: Difference) -> str:
+    change = abs(difference.change or 0.0)
+    return f"{change:.1%}" if change < 0.1 else f"{change:.0%}"
+
+
+def show_comparison(comparison: Comparison, console: Console) -> None:
     """Print the verdict, the numbers side by side, and what became of the findings."""
     heading(console, verdict(comparison))
     for warning in comparison.warnings:
@@ -80,3 +207,131 @@ def _line(finding: Finding, time: str) -> Text:
         (time, "bold"),
         overflow="fold",
     )
+
+
+CHECK_STYLES = {"ok": "green", "missing": "yellow", "no": "red"}
+
+
+def show_plan(plan: Plan, console: Console) -> None:
+    """Say which tracer records and why, what it costs, and what it cannot see."""
+    tracer = plan.choice.tracer
+    heading(console, f"Recording {plan.command.program.name} with {tracer.version}")
+    facts(
+        console,
+        [
+            ("why", plan.choice.reason),
+            ("cost", cost_text(plan.cost)),
+            ("cannot see", "; ".join(plan.blind_spots)),
+            ("traces", printable(str(plan.folder))),
+        ],
+    )
+    console.print()
+
+
+def cost_text(cost: TracerCost | None) -> str:
+    """Say what a tracer adds, as measured here."""
+    if cost is None:
+        return "not measured: the probe did not run"
+    return (
+        f"about {format_seconds(cost.per_call)} per call and {format_seconds(cost.per_process)} "
+        "per process (measured here)"
+    )
+
+
+def show_end(
+    recording: Recording, run: RecordedRun, overhead: Overhead | None, console: Console
+) -> None:
+    """Say how the run ended, and what the tracer added to it."""
+    heading(console, f"Recorded {format_seconds(run.seconds)}: {end_text(run)}")
+    rows = []
+    if overhead is not None:
+        share = overhead.seconds / run.seconds if run.seconds > 0 else 0.0
+        rows.append(
+            (
+                "overhead",
+                f"about {format_seconds(overhead.seconds)} over all processes ({share:.0%} of the "
+                f"run time): {format_counted(overhead.calls, 'call')} of "
+                f"{format_counted(overhead.processes, 'process', 'processes')}",
+            )
+        )
+    if recording.untraced_seconds is not None:
+        added = run.seconds - recording.untraced_seconds
+        rows.append(
+            (
+                "untraced",
+                f"{format_seconds(recording.untraced_seconds)} without the tracer: it added "
+                f"{format_seconds(max(added, 0.0))}",
+            )
+        )
+    if run.left_running:
+        rows.append(
+            (
+                "still running",
+                f"{format_counted(run.left_running, 'process', 'processes')} that the program "
+                "started; what they do from now on is not in the report",
+            )
+        )
+    if len(recording.runs) > 1:
+        times = ", ".join(format_seconds(one.seconds) for one in recording.runs)
+        rows.append(("runs", times))
+    facts(console, rows)
+
+
+def end_text(run: RecordedRun) -> str:
+    """Say how a run ended."""
+    if run.signal is not None:
+        try:
+            name = signal.Signals(run.signal).name
+        except ValueError:
+            name = f"signal {run.signal}"
+        return f"ended by {name}; the report is about what was recorded until then"
+    return "exit code 0" if run.exit_code == 0 else f"exit code {run.exit_code}"
+
+
+def show_trials(trials: Sequence[Trial], console: Console) -> None:
+    """Say what each change brought, and the lines for the job script of those that helped."""
+    heading(console, "Changes tried from outside")
+    if not trials:
+        console.print("  None of the causes can be removed from outside the program.")
+        return
+    for trial in trials:
+        settings = {**trial.hint.hints, **trial.hint.variables}
+        named = ", ".join(f"{key}={value}" for key, value in settings.items())
+        shown = f"{trial.hint.name} ({named})" if named else trial.hint.name
+        console.print(Padding(Text(f"{shown}: {trial_text(trial)}"), (0, 0, 0, 2)))
+        if trial.status == "gain":
+            for line in trial.hint.script_lines():
+                console.print(Padding(Text(line, style="green", overflow="fold"), (0, 0, 0, 6)))
+
+
+def trial_text(trial: Trial) -> str:
+    """Say what came of a change."""
+    outcome = trial.run_time
+    if trial.status == "ignored":
+        return "ignored: the trace shows the same requests as without it"
+    if trial.status == "failed" or outcome is None or outcome.low is None or outcome.high is None:
+        return "the program failed with it" if trial.status == "failed" else "not run to the end"
+    times = f"{format_seconds(outcome.before)} without, {format_seconds(outcome.after)} with it"
+    runs = format_counted(len(trial.seconds), "run")
+    if trial.status == "no gain":
+        return f"no gain: {times} ({runs} each)"
+    if trial.status == "undecided":
+        return f"not proven over the noise of {outcome.noise or 0:.0%}: {times} ({runs} each)"
+    low, high = (format_seconds(max(number, 0.0)) for number in (outcome.low, outcome.high))
+    return f"saves {format_seconds(outcome.saved)} ({low} to {high}): {times} ({runs} each)"
+
+
+def show_checks(checks: tuple[Check, ...], console: Console) -> None:
+    """List what can be used here, and how to get the rest."""
+    width = max(len(check.what) for check in checks)
+    for check in checks:
+        console.print(
+            Text.assemble(
+                (check.status.ljust(9), CHECK_STYLES[check.status]),
+                check.what.ljust(width + 2),
+                printable(check.found),
+                overflow="fold",
+            )
+        )
+        if check.hint:
+            console.print(Text(f"{'':{width + 11}}→ {check.hint}", overflow="fold"))

@@ -1,23 +1,72 @@
-"""What `ioprism diagnose` shows a person."""
+"""A verdict, findings and the job's history, printed: what stalls the job, and what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.reports.to_terminal import heading, table
-from ioprism.reports.to_terminal.history import show_history
+from ioprism.diagnosis.rules.registry import Insights
+from ioprism.model.result import label, quantity
+from ioprism.model.trace import Job
+from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Severity
+from ioprism.reports.to_terminal import bars, heading, name, table
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+from ioprism.units import (
+    format_amount,
+    format_bytes,
+    format_count,
+    format_counted,
+    format_rate,
+    format_seconds,
+)
 
-if TYPE_CHECKING:  # they load table libraries, which the text of small answers does without
-    from ioprism.model.trace import Job
-    from ioprism.model.verdict import CallGroup, Cause, Verdict
+if TYPE_CHECKING:
+    from ioprism.model.verdict import CallGroup, Cause, History, MetricHistory, Verdict
+
+
+CHART_WIDTH = 24  # runs that a line of characters shows: the latest, this one last
+
+
+def show_history(history: History | None, console: Console) -> None:
+    """Print sentences, what others reached, and one small chart per unusual number."""
+    if history is None:
+        return
+    heading(console, "Against the history of the site")
+    for line in history.lines or (_nothing_unusual(history),):
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
+    rows = [
+        (one.operation, one.file_system, format_rate(one.rate), format_rate(one.median),
+         format_rate(one.upper), f"{one.jobs:,}")
+        for one in history.reached
+    ]  # fmt: skip
+    if rows:
+        titles = ("", "file system", "this run", "median job", "best tenth", "other jobs")
+        table(console, titles, rows)
+    unusual = [metric for metric in history.metrics if metric.unusual]
+    if unusual:
+        columns = ("", "this run", "usually", "earlier runs, this one last")
+        table(console, columns, [_metric(metric) for metric in unusual])
+
+
+def _nothing_unusual(history: History) -> str:
+    if not history.runs:
+        return "The site has no earlier run of this program at similar scale."
+    runs = format_counted(history.runs, "earlier run")
+    return f"Nothing unusual beside {runs} of this program at similar scale."
+
+
+def _metric(metric: MetricHistory) -> tuple[str, str, str, str]:
+    values = [value for _, value in metric.earlier[-CHART_WIDTH:]]
+    (chart,) = bars(np.array([*values, metric.value]), rows=1)
+    this, usual = (format_amount(value, metric.unit) for value in (metric.value, metric.median))
+    return metric.name, this, usual, chart
+
 
 MAX_EPOCHS = 8  # shown
 BASIS = {
@@ -39,7 +88,7 @@ LEDGER = {
 }
 
 
-def show(
+def show_diagnosis(
     verdict: Verdict,
     console: Console,
     *,
@@ -168,3 +217,192 @@ def _show_ledger(verdict: Verdict, console: Console) -> None:
             for line in verdict.ledger
         ],
     )
+
+
+STYLES = {
+    Severity.HIGH: "bold red",
+    Severity.WARN: "yellow",
+    Severity.INFO: "cyan",
+    Severity.OK: "green",
+}
+MOST_ADVICE = 2  # of each cause; `diagnose` has all
+
+
+def headline(finding: Finding) -> Text:
+    """Return a finding in a line: its level, what was seen, and the time that it costs.
+
+    Symptoms have no time of their own: their cause says what it costs them all together.
+    """
+    stake = finding.seconds_at_stake
+    about = "about " if finding.evidence.get("estimated") else ""
+    costs = stake and finding.severity in SERIOUS and finding.cause is None
+    time = f"  ({about}{format_seconds(stake)} at stake)" if costs else ""
+    return Text.assemble(
+        (finding.severity.value.upper().ljust(5), STYLES[finding.severity]),
+        printable(finding.title),
+        (time, "bold"),
+        (f"  [{finding.code}]", "dim"),
+        overflow="fold",
+    )
+
+
+def show_causes(
+    verdict: Verdict | None,
+    findings: Iterable[Finding],
+    console: Console,
+    *,
+    details: Callable[[Finding], None] | None = None,
+) -> list[Finding]:
+    """Print each cause, what it explains and what to do; return the findings that are left.
+
+    Args:
+        verdict: the verdict, if there is one.
+        findings: all of them; each names its cause.
+        console: where to print.
+        details: prints more of a finding that is folded below its cause.
+    """
+    left = list(findings)
+    for number, cause in enumerate(verdict.causes if verdict is not None else (), start=1):
+        symptoms = [finding for finding in left if finding.cause == cause.code]
+        left = [finding for finding in left if finding.cause != cause.code]
+        _show_briefly(cause, number, symptoms, console, details)
+    return left
+
+
+def _show_briefly(
+    cause: Cause,
+    number: int,
+    symptoms: list[Finding],
+    console: Console,
+    details: Callable[[Finding], None] | None,
+) -> None:
+    heading(console, f"{number}. {printable(cause.title)}")
+    saving = f"saves {format_seconds(cause.saving.seconds)} ({span(cause)})"
+    line = f"{saving}, {cause.saving.share:.0%} of the run"
+    console.print(Padding(Text.assemble(line, (f"  [{cause.code}]", "dim")), (0, 0, 0, 3)))
+    for finding in symptoms:
+        console.print(Padding(headline(finding), (0, 0, 0, 5)))
+        if details is not None:
+            details(finding)
+    for advice in cause.advice[:MOST_ADVICE]:
+        text = Text.assemble(("→ ", "bold"), printable(advice.text))
+        console.print(Padding(text, (0, 0, 0, 3)))
+
+
+DETAILS = 3  # worst files or ranks of each finding; all with --all
+
+
+def show_insights(
+    insights: Insights, job: Job, console: Console, *, everything: bool, paths: Sequence[Path] = ()
+) -> None:
+    """Print the verdict, the causes with their findings, then everything else."""
+    console.print(Text(job_line(job, paths), "dim"))
+    console.print(Text(insights.verdict.line, "bold"))
+
+    def details(finding: Finding) -> None:
+        _show_details(finding, console, everything=everything, advice=everything)
+
+    left = show_causes(insights.verdict, insights.findings, console, details=details)
+    show_history(insights.verdict.history, console)
+    serious = [f for f in left if f.severity in SERIOUS]
+    others = [f for f in left if f.severity not in SERIOUS]
+    explained = len(left) < len(insights.findings)
+    _show_serious(serious, console, explained=explained, everything=everything)
+    if others:
+        heading(console, "Also worth knowing")
+        for finding in others:
+            console.print(Padding(headline(finding), (0, 0, 0, 2)))
+            if everything:
+                details(finding)
+    _show_unchecked(insights.not_checked, console, everything=everything)
+
+
+def _show_serious(
+    serious: Sequence[Finding], console: Console, *, explained: bool, everything: bool
+) -> None:
+    if not serious and explained:
+        return
+    title = "Other findings" if explained else "Findings"
+    heading(console, title if serious else "No findings")
+    for finding in serious:
+        console.print()
+        console.print(Padding(headline(finding), (0, 0, 0, 2)))
+        _show_details(finding, console, everything=everything, advice=True)
+
+
+def _show_details(finding: Finding, console: Console, *, everything: bool, advice: bool) -> None:
+    rows = finding.details if everything else finding.details[:DETAILS]
+    for row in rows:
+        console.print(Padding(detail(row), (0, 0, 0, 10)))
+    left = len(finding.details) - len(rows)
+    if left:
+        console.print(Padding(Text(f"… and {left} more (--all shows them)", "dim"), (0, 0, 0, 10)))
+    for one in finding.recommendations if advice else ():
+        console.print(Padding(Text.assemble(("→ ", "bold"), one.text), (0, 0, 0, 7)))
+        if one.snippet and everything:
+            console.print(Padding(Text(one.snippet, style="dim"), (0, 0, 0, 11)))
+
+
+def detail(row: Mapping[str, object]) -> Text:
+    """Return what a finding says of one file, rank or phase."""
+    parts = [
+        f"{label(key)} {quantity(key, value)}" for key, value in row.items() if value is not None
+    ]
+    return Text(", ".join(parts), style="dim", overflow="fold")
+
+
+def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everything: bool) -> None:
+    if not unchecked:
+        return
+    by_need: dict[str, list[str]] = {}
+    for one in unchecked:
+        by_need.setdefault(one.needs, []).append(one.code)
+    heading(console, f"Not checked: {format_counted(len(unchecked), 'rule')}")
+    for needs, codes in by_need.items():
+        shown = codes if everything else codes[:3]
+        more = f" and {len(codes) - len(shown)} more" if len(codes) > len(shown) else ""
+        console.print(Padding(Text(f"{', '.join(shown)}{more}: needs {needs}"), (0, 0, 0, 2)))
+
+
+def show_jobs(
+    jobs: Iterable[tuple[Sequence[Path], Job, Insights]], console: Console, *, everything: bool
+) -> None:
+    """Print a table of jobs and codes: which findings come up where, and how seriously."""
+    listed = list(jobs)
+    tally: dict[str, dict[Severity, int]] = {}
+    for _, _, insights in listed:
+        for finding in insights.findings:
+            counts = tally.setdefault(finding.code, {})
+            counts[finding.severity] = counts.get(finding.severity, 0) + 1
+    heading(console, format_counted(len(listed), "job"))
+    codes = sorted(tally, key=lambda code: [-tally[code].get(level, 0) for level in Severity])
+    columns = ("code", *(level.value for level in Severity))
+    rows = [
+        (code, *(format_count(n) if (n := tally[code].get(level, 0)) else "" for level in Severity))
+        for code in codes
+    ]
+    table(console, columns, rows)
+    heading(console, "Job by job")
+    columns = ("log", "ranks", "ran for", "I/O stall", "main cause", "saves", "high")
+    table(console, columns, _job_rows(listed, everything))
+
+
+def _job_rows(
+    jobs: Sequence[tuple[Sequence[Path], Job, Insights]], everything: bool
+) -> Iterable[Sequence[str | Text]]:
+    """Jobs with a cause or a grave finding; all of them where everything is asked for."""
+    for paths, job, insights in jobs:
+        high = [f.code for f in insights.findings if f.severity is Severity.HIGH]
+        verdict = insights.verdict
+        causes = verdict.causes
+        if not (high or causes or everything):
+            continue
+        yield (
+            name(paths[0].name if paths else None),
+            format_count(job.ranks),
+            format_seconds(job.runtime),
+            format_seconds(verdict.io_stall.seconds),
+            Text(causes[0].code if causes else ""),
+            format_seconds(causes[0].saving.seconds) if causes else "",
+            Text(" ".join(high)),
+        )

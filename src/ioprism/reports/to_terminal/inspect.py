@@ -1,26 +1,31 @@
-"""What `ioprism inspect` shows a person."""
+"""What is behind a finding or bottleneck, and lists of formats, rules and thresholds, printed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 
 import polars as pl
 from rich.console import Console
 from rich.text import Text
 
-from ioprism.bottleneck_search.inspection import Inspection
+from ioprism.bottleneck_search.find import Inspection
 from ioprism.bottleneck_search.result import Bottleneck
+from ioprism.diagnosis.rules import wording
+from ioprism.diagnosis.rules.rule import Rule
+from ioprism.formats.registry import FACTS, Reader, Unavailable
 from ioprism.inspection import FindingInspection
-from ioprism.model.quantities import label, quantity
+from ioprism.model.result import label, quantity
 from ioprism.model.verdict import Finding
 from ioprism.reports.to_terminal import facts, heading, name, table
 from ioprism.reports.to_terminal.bottlenecks import record_name
-from ioprism.reports.to_terminal.insights import detail
+from ioprism.reports.to_terminal.diagnose import STYLES, detail
+from ioprism.settings import Thresholds
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_seconds
 
 
-def show(inspection: Inspection | FindingInspection, console: Console) -> None:
+def show_inspection(inspection: Inspection | FindingInspection, console: Console) -> None:
     """Print the bottleneck or finding, its parts from other perspectives, and its longest calls."""
     if isinstance(inspection, Inspection):
         heading(console, f"{inspection.bottleneck.id}: {' → '.join(inspection.bottleneck.view)}")
@@ -85,3 +90,46 @@ def _call_rows(calls: pl.DataFrame) -> Iterator[tuple[str | Text, ...]]:
             "" if call["bytes"] is None else format_bytes(call["bytes"]),
             Text.assemble(name(call["process"]), "  ", name(call["file"])),
         )
+
+
+def show_formats(known: Sequence[Reader | Unavailable], console: Console) -> None:
+    """Print each format with what it can tell, then what the words mean."""
+    for reader in known:
+        if isinstance(reader, Unavailable):
+            heading(console, reader.name)
+            facts(console, [("not usable", f"the package {reader.missing} is not installed")])
+        else:
+            heading(console, f"{reader.name}: {reader.title}")
+            recorded = [fact for fact in FACTS if fact in reader.tells]
+            missing = [fact for fact in FACTS if fact not in reader.tells]
+            facts(
+                console,
+                [("recorded", ", ".join(recorded)), ("not recorded", ", ".join(missing) or "-")],
+            )
+    heading(console, "What these terms mean")
+    facts(console, FACTS.items())
+
+
+def show_rules(rules: Iterable[Rule], console: Console) -> None:
+    """Print every rule with its level and what other tools call it."""
+    heading(console, "Rules of `ioprism insights`")
+    rows = [
+        (
+            rule.code,
+            Text(rule.level.value, style=STYLES[rule.level]),
+            Text(wording.question(rule.advice, rule.direction)),
+            ", ".join(alias.partition(":")[2] for alias in rule.aliases),
+        )
+        for rule in rules
+    ]
+    table(console, ("code", "level", "asks", "Drishti"), rows)
+
+
+def show_thresholds(console: Console) -> None:
+    """Print every threshold with its default."""
+    heading(console, "Thresholds (change them with `ioprism insights --thresholds FILE.toml`)")
+    rows = [
+        (limit.name, f"{limit.default:.12g} {limit.metadata['unit']}", limit.metadata["meaning"])
+        for limit in fields(Thresholds)
+    ]
+    table(console, ("name", "default", "meaning"), rows)

@@ -1,23 +1,247 @@
-"""What `ioprism report` tells a person at a terminal: the same story as the page, in 80 columns."""
+"""A job's story and its characteristics, printed."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from ioprism.model.quantities import label, quantity
-from ioprism.model.signal import FloatArray
+from ioprism.characteristics.details import CommonSize, Details, FileGroup, MpiTime
+from ioprism.characteristics.totals import (
+    Amount,
+    CeilingComparison,
+    Characteristics,
+    Relation,
+    SizeCount,
+)
+from ioprism.model.arrays import FloatArray
+from ioprism.model.result import label, quantity
+from ioprism.model.trace import TITLES, Job
 from ioprism.model.verdict import SERIOUS, Finding
 from ioprism.report_steps import Document
-from ioprism.reports.to_terminal import facts, heading, name
-from ioprism.reports.to_terminal.causes import headline, show_causes
-from ioprism.reports.to_terminal.history import show_history
-from ioprism.reports.to_terminal.plot import bars
-from ioprism.reports.wording import first_advice, job_facts
-from ioprism.units import format_bytes, format_counted, format_seconds
-from ioprism.views.picture.timeline import Timeline
+from ioprism.reports.sheets import first_advice, job_facts
+from ioprism.reports.to_terminal import bars, facts, heading, name, table
+from ioprism.reports.to_terminal.diagnose import headline, show_causes, show_history
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
+from ioprism.views.timeline import Timeline
+
+BAR = 24
+
+
+def show_characteristics(characteristics: Characteristics, console: Console) -> None:
+    """Print the job's facts, its totals, its interfaces and its request sizes."""
+    heading(console, "Job")
+    facts(console, _job_facts(characteristics))
+    if not characteristics.total.operations:
+        console.print("\n  No I/O was recorded.")
+        return
+    heading(console, "What it did")
+    table(
+        console,
+        ("", "calls", "bytes", "time", "rate in calls"),
+        [_row(kind, amount) for kind, amount in characteristics.by_operation.items()],
+    )
+    heading(console, "Through which interface")
+    table(
+        console,
+        ("", "reads", "read", "writes", "written", "metadata", "time"),
+        [
+            _layer_row(layer, amounts)
+            for layer, amounts in characteristics.by_layer.items()
+            if any(amounts[kind].operations for kind in ("read", "write", "metadata"))
+        ],
+    )
+    _show_amplification(characteristics, console)
+    for direction, sizes in characteristics.request_sizes.items():
+        if any(size.count for size in sizes):
+            heading(console, f"Sizes of {direction} requests")
+            table(console, ("", "requests", "share", ""), _size_rows(sizes))
+    _show_details(characteristics.details, console)
+
+
+def _show_details(details: Details, console: Console) -> None:
+    """What is behind the totals."""
+    sizes = [("Most common request sizes", details.common_sizes), ("Strides", details.strides)]
+    for title, common in sizes:
+        if common:
+            heading(console, title)
+            table(console, ("", "bytes", "requests"), [_size_row(one) for one in common])
+    groups = [("By type of file", details.file_types), ("By mount", details.mounts)]
+    for title, listed in groups:
+        if listed:
+            heading(console, title)
+            table(
+                console,
+                ("", "files", "calls", "read", "written", "time"),
+                [_group_row(one) for one in listed],
+            )
+    if details.performance:
+        heading(console, "Performance as Darshan estimates it (by the slowest rank)")
+        rows = [
+            (one.layer, format_bytes(one.bytes), format_seconds(one.seconds), format_rate(one.rate))
+            for one in details.performance
+        ]
+        table(console, ("", "bytes", "time", "rate"), rows)
+    if details.mpi is not None:
+        _show_mpi(details.mpi, console)
+
+
+def _size_row(size: CommonSize) -> tuple[str, ...]:
+    return size.layer, format_count(size.bytes), format_count(size.count)
+
+
+def _group_row(group: FileGroup) -> tuple[str | Text, ...]:
+    kind = "" if group.filesystem is None else f" ({printable(group.filesystem)})"
+    return (
+        f"{printable(group.name) or '(none)'}{kind}",
+        format_count(group.files),
+        format_count(group.operations),
+        format_bytes(group.bytes_read),
+        format_bytes(group.bytes_written),
+        format_seconds(group.time),
+    )
+
+
+def _show_mpi(mpi: MpiTime, console: Console) -> None:
+    heading(console, "Communication (MPI, without its I/O)")
+    share = "" if mpi.share is None else f", {mpi.share:.1%} of their run time"
+    rows: list[tuple[str, str | Text]] = [
+        ("time in MPI", f"{format_seconds(mpi.time)} summed over ranks{share}"),
+    ]
+    if mpi.waiting is not None:
+        rows.append(("waiting in it", f"{format_seconds(mpi.waiting)} for other ranks"))
+    facts(console, rows)
+    calls = [(one.name, format_count(one.count), format_seconds(one.time)) for one in mpi.calls]
+    table(console, ("", "calls", "time"), calls)
+
+
+def _show_amplification(characteristics: Characteristics, console: Console) -> None:
+    """What libraries make of the program's requests."""
+    if not characteristics.amplification:
+        return
+    heading(console, "Amplification between layers")
+    columns = ("", "bytes above", "bytes below", "requests above", "below", "read beyond")
+    rows = [
+        (
+            f"{TITLES[one.upper]} → {TITLES[one.lower]}",
+            format_bytes(one.bytes_above),
+            format_bytes(one.bytes_below),
+            format_count(one.requests_above),
+            format_count(one.requests_below),
+            format_bytes(one.extra_read_bytes),
+        )
+        for one in characteristics.amplification
+    ]
+    table(console, columns, rows)
+
+
+def _job_facts(characteristics: Characteristics) -> list[tuple[str, str | Text]]:
+    job = characteristics.job
+    rows: list[tuple[str, str | Text]] = [
+        ("program", name(job.executable)),
+        ("started", _moment(job.start_time)),
+        ("ran for", format_seconds(job.runtime)),
+        ("ranks", _ranks(characteristics)),
+        ("files", format_count(characteristics.files)),
+        ("time in I/O", _io_share(characteristics.io_time, job)),
+    ]
+    return rows
+
+
+def _moment(seconds: float | None) -> str:
+    if seconds is None:
+        return "unknown"
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return "unknown"
+
+
+def _ranks(characteristics: Characteristics) -> str:
+    hosts = (
+        ""
+        if characteristics.hosts is None
+        else f" on {format_counted(characteristics.hosts, 'host')}"
+    )
+    return f"{format_count(characteristics.job.ranks)}{hosts}"
+
+
+def _io_share(seconds: float, job: Job) -> str:
+    text = f"{format_seconds(seconds)} summed over ranks"
+    if job.runtime and job.ranks:
+        text += f", {seconds / (job.runtime * job.ranks):.1%} of their run time"
+    return text
+
+
+def _row(kind: str, amount: Amount) -> tuple[str, ...]:
+    rate = amount.bytes / amount.time if amount.time > 0 and amount.bytes else None
+    return (
+        kind,
+        format_count(amount.operations),
+        format_bytes(amount.bytes),
+        format_seconds(amount.time),
+        format_rate(rate) if rate is not None else "",
+    )
+
+
+def _layer_row(layer: str, amounts: Mapping[str, Amount]) -> tuple[str, ...]:
+    read, write, metadata = (amounts[kind] for kind in ("read", "write", "metadata"))
+    return (
+        layer,
+        format_count(read.operations),
+        format_bytes(read.bytes),
+        format_count(write.operations),
+        format_bytes(write.bytes),
+        format_count(metadata.operations),
+        format_seconds(read.time + write.time + metadata.time),
+    )
+
+
+def _size_rows(sizes: tuple[SizeCount, ...]) -> list[tuple[str, ...]]:
+    total = sum(size.count for size in sizes)
+    return [
+        (
+            f"up to {format_bytes(size.bin.high)}" if size.bin.high else "larger",
+            format_count(size.count),
+            f"{size.count / total:.1%}",
+            "█" * round(BAR * size.count / total),
+        )
+        for size in sizes
+        if size.count
+    ]
+
+
+def show_ceilings(comparisons: Sequence[CeilingComparison], console: Console) -> None:
+    """Print the rates of the job next to those of each benchmark."""
+    for one in comparisons:
+        ceiling = one.ceiling
+        of = "" if ceiling.processes is None else f", {format_counted(ceiling.processes, 'task')}"
+        size = (
+            ""
+            if ceiling.request_size is None
+            else f", requests of {format_bytes(ceiling.request_size)}"
+        )
+        heading(console, f"Compared with {ceiling.tool}{of}{size}")
+        if not one.relations:
+            console.print("  The job and the benchmark have no rate in common.")
+            continue
+        rows = [_relation_row(relation) for relation in one.relations]
+        table(console, ("", "job, while in calls", "benchmark", "share"), rows)
+
+
+def _relation_row(relation: Relation) -> tuple[str, ...]:
+    bytes_moved = relation.measure == "bandwidth"
+    job, best = (
+        format_rate(rate) if bytes_moved else f"{format_count(rate)} calls/s"
+        for rate in (relation.job, relation.ceiling)
+    )
+    return relation.operation, job, best, f"{relation.share:.0%}"
+
 
 WIDTH, ROWS = 72, 4
 MOST_FINDINGS = 8
@@ -29,7 +253,7 @@ def plain_console() -> Console:
     return Console(highlight=False, emoji=False, markup=False)
 
 
-def show(document: Document, console: Console) -> None:
+def show_report(document: Document, console: Console) -> None:
     """Print the verdict, the findings, when it happened, and where it went."""
     heading(console, document.verdict.line)
     advice = first_advice(document.verdict)

@@ -61,9 +61,20 @@ BYTES_OF = {"read_bytes": ("br", "rdc"), "write_bytes": ("bw", "wc")}
 SAMPLES_OF = {"open": "oc", "close": "cc"}
 NO_TIME = "record without a time"
 SAMPLE = r"^(\w+)(?:\{(.*)\})?\s+(\S+?)(?:\s+(-?\d+))?\s*$"
-# Metric -> counter and the label that names what is counted; `stats` by the operation's label.
+# Prometheus: metric -> counter, for a target and for one job alike; `stats` by its operation.
+PREFIXES = ("lustre_", "lustre_job_", "gpfs_perf_")
+AMOUNTS = {"read_bytes": "br", "write_bytes": "bw", "read_samples": "rdc", "write_samples": "wc"}
+METRICS = {f"{prefix}{name}_total": to for prefix in PREFIXES for name, to in AMOUNTS.items()} | {
+    "node_disk_read_bytes_total": "br",
+    "node_disk_written_bytes_total": "bw",
+    "node_disk_reads_completed_total": "rdc",
+    "node_disk_writes_completed_total": "wc",
+}
 OPERATIONS = {"open": "oc", "close": "cc", "opens": "oc", "closes": "cc", "reads": "rdc",
               "writes": "wc"}  # fmt: skip
+SEVERAL = rf"(?:{'|'.join(PREFIXES)})(?:stats_total|stats|operations_total)"
+OF_OPERATION = rf"\{{(?:.*,)?\s*operation=\"(?:{'|'.join(OPERATIONS)})\".*\}}"
+WANTED = rf"^(?:(?:{'|'.join(METRICS)})[ \t{{]|{SEVERAL}{OF_OPERATION})"
 EXACT = 2**53  # what a Prometheus number holds exactly
 
 
@@ -388,20 +399,25 @@ class PrometheusReader(MarkedReader):
 def _metric_samples(
     lines: pl.Series, source: Path, options: ReadingOptions, tally: Tally
 ) -> pl.DataFrame:
-    text = pl.col("line").str.strip_chars("\r ")
-    samples = (
-        lines.alias("line").to_frame().with_columns(text)
-        .filter((pl.col("line") != "") & ~pl.col("line").str.starts_with("#"))
-        .select(pl.col("line").str.extract_groups(SAMPLE)).unnest("line")
+    line, metric = pl.col("line"), pl.col("metric")
+    given = (
+        lines.alias("line").to_frame().select(line.str.strip_chars("\r "))
+        .filter((line != "") & ~line.str.starts_with("#"))
     )  # fmt: skip
+    tally.leave_out(DAMAGED, count=given.height - int(given["line"].str.contains(SAMPLE).sum()))
+    wanted = given.filter(line.str.contains(WANTED))  # taking lines apart is what takes time
+    samples = wanted.select(line.str.extract_groups(SAMPLE)).unnest("line")
     samples.columns = ["metric", "labels", "value", "time"]
-    tally.leave_out(DAMAGED, count=samples["metric"].null_count())
-    counters = samples.with_columns(_label("operation"), *(_label(n) for n in LABELS)).with_columns(
-        counter=_counter_of_metric(), job=pl.coalesce(_label("jobid"), pl.lit(None, pl.String))
-    ).drop_nulls("counter")  # fmt: skip
+    by_operation = _label("operation").replace_strict(OPERATIONS, default=None)
+    by_name = metric.replace_strict(METRICS, default=None)
+    counters = samples.with_columns(counter=pl.coalesce(by_name, by_operation)).drop_nulls(
+        "counter"
+    )
     number = pl.col("value").cast(pl.Float64, strict=False)
     in_range = number.is_finite() & (number >= 0) & (number < 2.0**63)
-    named = counters.with_columns(server=pl.coalesce(*LABELS), number=number)
+    named = counters.with_columns(
+        server=pl.coalesce(map(_label, LABELS)), job=_label("jobid"), number=number
+    )
     sound = named.filter(in_range & pl.col("server").is_not_null())
     tally.leave_out(DAMAGED, count=counters.height - sound.height)
     if (sound["number"] > EXACT).any():
@@ -421,14 +437,13 @@ def _metric_samples(
     amount = pl.coalesce(exact, pl.col("number").round().cast(pl.Int64))
     keys = [*SERIES_KEY, "time_us"]
     return COUNTERS.conform(
-        timed.with_columns(source=origin, part=pl.lit(""), amount=amount)
-        .group_by(*keys, maintain_order=True)
-        .agg(
-            pl.when((pl.col("counter") == name).any())
-            .then(pl.col("amount").filter(pl.col("counter") == name).sum())
-            .alias(name)
-            for name in VALUES
+        timed.with_columns(
+            source=origin,
+            part=pl.lit(""),
+            **{name: pl.when(pl.col("counter") == name).then(amount) for name in VALUES},
         )
+        .group_by(*keys, maintain_order=True)
+        .agg(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()) for name in VALUES)
     )
 
 
@@ -437,22 +452,4 @@ LABELS = ("target", "fs", "device")  # what names the thing counted, in order
 
 def _label(name: str) -> pl.Expr:
     quoted = pl.col("labels").str.extract(rf'(?:^|,)\s*{name}="((?:[^"\\]|\\.)*)"')
-    plain = quoted.str.replace_all(r"\\n", "\n").str.replace_all(r"\\(.)", "${1}")
-    return plain.alias(name)
-
-
-def _counter_of_metric() -> pl.Expr:
-    """Return which counter a metric adds to, for a target as a whole and for one job alike."""
-    short = pl.col("metric").str.extract(r"^(?:lustre_(?:job_)?|gpfs_perf_)(\w+)$")
-    disk = pl.col("metric").str.extract(r"^node_disk_(\w+)$")
-    by_name = short.replace_strict(
-        {"read_bytes_total": "br", "write_bytes_total": "bw", "read_samples_total": "rdc",
-         "write_samples_total": "wc"}, default=None,
-    )  # fmt: skip
-    by_operation = pl.col("operation").replace_strict(OPERATIONS, default=None)
-    of_disk = disk.replace_strict(
-        {"read_bytes_total": "br", "written_bytes_total": "bw", "reads_completed_total": "rdc",
-         "writes_completed_total": "wc"}, default=None,
-    )  # fmt: skip
-    several = short.is_in(["stats_total", "stats", "operations_total"])
-    return pl.when(several).then(by_operation).otherwise(pl.coalesce(by_name, of_disk))
+    return quoted.str.replace_all(r"\\n", "\n").str.replace_all(r"\\(.)", "${1}")

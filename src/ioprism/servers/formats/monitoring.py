@@ -21,12 +21,14 @@ import numpy as np
 import polars as pl
 
 from ioprism.errors import BrokenTraceError, ReaderUnavailableError
-from ioprism.formats.budget import Budget
-from ioprism.formats.foreign_database import Tables, opened_tables
-from ioprism.formats.local_time import epoch_us
+from ioprism.formats.isolation import Tables, opened_tables
+from ioprism.formats.reading import Budget
+from ioprism.formats.text import epoch_us
 from ioprism.model.counters import (
     COUNTERS,
+    EARLIEST,
     FILE_SYSTEM,
+    LATEST,
     NODE_TOTAL,
     SECOND,
     TARGET,
@@ -251,6 +253,8 @@ def _group_samples(group: Any, source: Path, tally: Tally) -> Iterator[pl.DataFr
     step = int(np.median(np.diff(starts)))
     if step <= 0 or np.any(np.diff(starts) <= 0):
         raise _unreadable(source, f"the timestamps of {group.name} do not increase")
+    if starts[0] < EARLIEST // SECOND or starts[-1] > LATEST // SECOND:
+        raise _unreadable(source, f"the timestamps of {group.name} are not times since 1970")
     columns = [_column_name(name) for name in group[present[0]].attrs["columns"]]
     at_once = max(1, CELLS_AT_ONCE // len(starts))
     for first in range(0, len(columns), at_once):

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from ioprism.formats.budget import Budget
-from ioprism.formats.local_time import epoch_us, zone_of
+from ioprism.formats.reading import Budget
+from ioprism.formats.text import epoch_us, zone_of
 from ioprism.model.counters import SECOND, TABLE, TARGET, VALUES, ReadingOptions, Tally
 from ioprism.servers.formats.records import (
     DAMAGED,

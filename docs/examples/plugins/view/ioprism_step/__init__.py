@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from ioprism.views.perspectives.codes import TableView
+from ioprism.views.call_class import TableView
 
 STEP = TableView(
     table="file",

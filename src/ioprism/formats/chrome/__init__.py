@@ -1,1 +1,0 @@
-"""Chrome's trace event format, which Perfetto opens: read and written."""

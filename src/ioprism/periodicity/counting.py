@@ -1,0 +1,410 @@
+"""Which phases are the beats of a period, and does each follow one period after the last?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.model.arrays import FloatArray, Signal, median
+from ioprism.periodicity.limits import (
+    MANY_REPETITIONS,
+    MAX_OFFSET,
+    MIN_SURE_REPETITIONS,
+    MOST,
+    NEARLY_ALL,
+)
+from ioprism.periodicity.results import Pattern, Period
+from ioprism.periodicity.segments import (
+    MIN_PHASES,
+    SignalPhases,
+    busy_runs,
+    find_phases,
+    phases_of_job,
+)
+
+MAD_TO_DEVIATION = 1.4826  # of a normal law (Rousseeuw and Croux, 1993)
+MAX_LATE_SHARE = 0.1  # share of the distances
+SAME_LENGTH = 0.25  # phases of a period may at least differ in length by this share
+SAME_LEVEL = 0.15  # and in their mean level by this
+TOLERANCE = (0.15, 0.3)  # of the period: least and most deviation of a counted phase
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One phase of periodic I/O, and how many periods it comes after the previous one."""
+
+    start: float
+    end: float
+    periods: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeatTemplate:
+    """What the next phase of a period looks like."""
+
+    period: float
+    tolerance: float  # of the period
+    length: float  # of a typical phase
+    lengths: tuple[float, float]  # from the shortest to the longest
+    levels: tuple[float, float]  # from the lowest to the highest
+
+    def alike(self, length: float, level: float) -> bool:
+        """Whether a phase is as long and as high as the others."""
+        return (
+            self.lengths[0] <= length <= self.lengths[1]
+            and self.levels[0] <= level <= self.levels[1]
+        )
+
+    def next_beat(self, here: Beat, *, start: float, end: float, level: float) -> Beat | None:
+        """This phase as the next beat, or None if it is not one."""
+        alike = self.alike(end - start, level)
+        longer = end - start > self.lengths[1] and level >= self.levels[0]
+        for periods in (1, 2):
+            by_start = abs(start - here.start - periods * self.period)
+            by_end = abs(end - here.end - periods * self.period)
+            if min(by_start, by_end) > self.tolerance:
+                continue
+            if alike:
+                return Beat(start, end, periods)
+            if longer:
+                # It runs into other I/O, but one of its edges is where it should be.
+                begin = start if by_start <= by_end else end - self.length
+                return Beat(begin, begin + self.length, periods)
+        return None
+
+    def including(self, lengths: FloatArray, levels: FloatArray) -> BeatTemplate:
+        """The same, for phases that may be as long and as high as these, too."""
+        return replace(
+            self,
+            lengths=_wider(self.lengths, lengths, SAME_LENGTH),
+            levels=_wider(self.levels, levels, SAME_LEVEL),
+        )
+
+
+def _wider(limits: tuple[float, float], values: FloatArray, margin: float) -> tuple[float, float]:
+    low, high = (1.0 - margin) * float(values.min()), (1.0 + margin) * float(values.max())
+    return min(limits[0], low), max(limits[1], high)
+
+
+def count_beats(
+    phases: SignalPhases, *, first: int, last: int, missing: bool = False
+) -> list[Beat]:
+    """The phases that belong to the period of those from ``first`` to ``last``.
+
+    Args:
+        phases: all phases.
+        first: the number of the first one that shows the period.
+        last: and of the last.
+        missing: whether distances of two periods are among them.
+    """
+    inside = slice(first, last + 1)
+    every = _as_beats(phases, range(len(phases))[inside])
+    distances = np.diff(phases.starts[inside])
+    if missing:
+        periods = periods_between(distances).astype(np.int64).tolist()
+        return [replace(one, periods=n) for one, n in zip(every, [1, *periods], strict=True)]
+    typical, spread = _middle(distances)
+    if spread > MAX_OFFSET * typical:
+        return every
+    tolerance = float(np.clip(4.0 * spread, TOLERANCE[0] * typical, TOLERANCE[1] * typical))
+    steady = _steadiest(distances, typical, tolerance)
+    seed = range(first + steady[0], first + steady[1] + 1)
+    pattern = _pattern(phases, seed, typical, tolerance)
+    trimmed = _trim_edges(phases, seed, pattern)
+    if trimmed == seed and _all_belong(phases, pattern):
+        return _as_beats(phases, range(len(phases)))
+    # What a phase between typical ones is like, one at the edges may be, too.
+    inner = slice(trimmed.start, trimmed.stop)
+    lengths = phases.ends[inner] - phases.starts[inner]
+    counted = _count(phases, trimmed, pattern.including(lengths, phases.levels[inner]))
+    return counted if len(counted) >= MOST * len(every) else every
+
+
+def periods_between(distances: FloatArray) -> FloatArray:
+    """Divide each distance by the usual one, rounded: how many periods it covers."""
+    return np.rint(distances / median(distances))
+
+
+def _as_beats(phases: SignalPhases, which: range) -> list[Beat]:
+    chosen = slice(which.start, which.stop)
+    starts, ends = phases.starts[chosen].tolist(), phases.ends[chosen].tolist()
+    return [Beat(start, end, 1) for start, end in zip(starts, ends, strict=True)]
+
+
+def _middle(numbers: FloatArray) -> tuple[float, float]:
+    """Median, and the standard deviation that the median deviation suggests."""
+    middle = median(numbers)
+    return middle, MAD_TO_DEVIATION * median(np.abs(numbers - middle))
+
+
+def _steadiest(distances: FloatArray, period: float, tolerance: float) -> tuple[int, int]:
+    """First and last phase of the longest stretch of distances close to the period."""
+    steady = np.abs(distances - period) <= tolerance
+    change = np.flatnonzero(np.diff(steady, prepend=False, append=False))
+    longest = int(np.argmax(change[1::2] - change[0::2]))
+    return int(change[2 * longest]), int(change[2 * longest + 1])
+
+
+def _pattern(phases: SignalPhases, seed: range, period: float, tolerance: float) -> BeatTemplate:
+    chosen = slice(seed.start, seed.stop)
+    length, length_spread = _middle(phases.ends[chosen] - phases.starts[chosen])
+    level, level_spread = _middle(phases.levels[chosen])
+    off_length = max(4.0 * length_spread, SAME_LENGTH * length)
+    off_level = max(4.0 * level_spread, SAME_LEVEL * level)
+    return BeatTemplate(
+        period=period,
+        tolerance=tolerance,
+        length=length,
+        lengths=(length - off_length, length + off_length),
+        levels=(level - off_level, level + off_level),
+    )
+
+
+def _trim_edges(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> range:
+    """The seed without phases at its edges that only happen to be on time."""
+    chosen = slice(seed.start, seed.stop)
+    lengths = (phases.ends[chosen] - phases.starts[chosen]).tolist()
+    known = zip(seed, lengths, phases.levels[chosen].tolist(), strict=True)
+    alike = [i for i, length, level in known if pattern.alike(length, level)]
+    return range(alike[0], alike[-1] + 1) if len(alike) >= MIN_PHASES else seed
+
+
+def _all_belong(phases: SignalPhases, pattern: BeatTemplate) -> bool:
+    """Whether no phase is missing or extra and nearly all are on time."""
+    late = np.abs(np.diff(phases.starts) - pattern.period)
+    return bool(
+        late.max() < pattern.period / 2 and np.mean(late > pattern.tolerance) <= MAX_LATE_SHARE
+    )
+
+
+def _count(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> list[Beat]:
+    """Continue the period of the seed to both sides."""
+    first, last = seed.start, seed.stop - 1
+    inside = _as_beats(phases, seed)
+    after = _follow(phases.starts[last:], phases.ends[last:], phases.levels[last:], pattern)
+    before = _follow(
+        -phases.ends[first::-1], -phases.starts[first::-1], phases.levels[first::-1], pattern
+    )
+    beats = [*_mirror_beats(before, inside[0]), *inside[1:], *after]
+    # The first one may lack its beginning: its end is on time, its start is not.
+    late = abs(beats[1].start - beats[0].start - beats[1].periods * pattern.period)
+    return beats[1:] if late > pattern.tolerance else beats
+
+
+def _follow(
+    starts: FloatArray, ends: FloatArray, levels: FloatArray, pattern: BeatTemplate
+) -> list[Beat]:
+    """Continue a period after its last phase, the first one given; one beat may be missed."""
+    beats: list[Beat] = []
+    here = Beat(float(starts[0]), float(ends[0]), 0)
+    known = zip(starts[1:].tolist(), ends[1:].tolist(), levels[1:].tolist(), strict=True)
+    for start, end, level in known:
+        if start - here.start > 2 * pattern.period + pattern.tolerance:
+            break
+        beat = pattern.next_beat(here, start=start, end=end, level=level)
+        if beat is not None:
+            beats.append(beat)
+            here = beat
+    while beats and beats[-1].periods > 1:
+        beats.pop()  # beyond a missed beat, one phase alone is chance
+    return beats
+
+
+def _mirror_beats(before: Sequence[Beat], first: Beat) -> list[Beat]:
+    """Beats found backwards in time, turned round, and the first beat after them."""
+    turned = [*reversed(before), Beat(-first.end, -first.start, 0)]
+    periods = [1, *(beat.periods for beat in reversed(before))]
+    return [
+        Beat(-beat.end, -beat.start, count) for beat, count in zip(turned, periods, strict=True)
+    ]
+
+
+def spread_of(beats: Sequence[Beat], seconds: float) -> float:
+    """Standard deviation of the distance of two beats, in seconds."""
+    distances = np.diff([beat.start for beat in beats])
+    periods = np.array([beat.periods for beat in beats[1:]])
+    return float(np.sqrt(np.mean((distances / periods - seconds) ** 2)))
+
+
+MAX_EVEN_VARIATION = 0.05  # variation of distances, below which all are a period
+ROUNDING_SAMPLES = 0.5  # of a sample: the most that rounding makes equal distances vary
+MAX_CYCLE = 4  # phases in a cycle
+MAX_CYCLE_SPREAD = 0.3  # of the lengths of cycles, to that of distances; jitter adds up
+
+
+def whole_cycles(beats: Sequence[Beat], *, resolution: float) -> tuple[Beat, ...]:
+    """One beat for each cycle of phases, or the beats as they are if they have no cycle.
+
+    Args:
+        beats: the phases.
+        resolution: seconds to which their starts are known.
+    """
+    starts = np.array([beat.start for beat in beats])
+    distances = np.diff(starts)
+    # Four samples, four, five, and again: that is how a period is rounded, not a cycle.
+    even = max(MAX_EVEN_VARIATION * float(distances.mean()), ROUNDING_SAMPLES * resolution)
+    if any(beat.periods > 1 for beat in beats) or distances.std() <= even:
+        return tuple(beats)
+    for size in range(2, min(MAX_CYCLE, len(distances) // MIN_SURE_REPETITIONS) + 1):
+        cycles = starts[size:] - starts[:-size]
+        if cycles.std() <= MAX_CYCLE_SPREAD * distances.std():
+            return _join_cycles(beats, size, first=_after_longest(distances, size))
+    return tuple(beats)
+
+
+def _after_longest(distances: np.ndarray, size: int) -> int:
+    """The first phase of a cycle: the one that the longest pause comes before."""
+    before = [float(distances[place::size].mean()) for place in range(size)]
+    return (int(np.argmax(before)) + 1) % size
+
+
+def _join_cycles(beats: Sequence[Beat], size: int, *, first: int) -> tuple[Beat, ...]:
+    groups = [beats[place : place + size] for place in range(first, len(beats), size)]
+    return tuple(Beat(group[0].start, group[-1].end, 1) for group in groups)
+
+
+def count_confirming_phases(signal: Signal, period: Period) -> int:
+    """How many phases of a period begin with a phase of the job, going by a signal alone."""
+    runs = busy_runs(signal, above=0.0)  # however little a request moves, it is I/O
+    return count_common_starts(period, phases_of_job(signal, runs).starts) if len(runs[0]) else 0
+
+
+def count_common_starts(period: Period, starts: FloatArray) -> int:
+    """How many phases of a period begin with one of these (seconds, ascending)."""
+    if not period.phases or not len(starts):
+        return 0
+    beats = np.array([start for start, _ in period.phases])
+    after = np.searchsorted(starts, beats)
+    before, after = np.maximum(after - 1, 0), np.minimum(after, len(starts) - 1)
+    away = np.minimum(np.abs(beats - starts[before]), np.abs(starts[after] - beats))
+    return int(np.count_nonzero(away <= MAX_OFFSET * period.seconds))
+
+
+def needs_confirmation(signal: Signal, period: Period) -> bool:
+    """Whether a few phases within a longer job are all there is.
+
+    So few can be chosen from a job in many ways, and which gaps separate phases is a choice of
+    its own. The job's phases, which are the same in every command, must show them.
+    """
+    few = period.repetitions < MANY_REPETITIONS and bool(period.phases)
+    return few and period.seconds_held < MOST * (signal.end - signal.start)
+
+
+def is_confirmed(period: Period) -> bool:
+    """Whether most phases of a period are phases of the job."""
+    return (period.confirmed or 0) >= MOST * len(period.phases)
+
+
+MIN_DISTANCES_PER_VALUE = 2.0  # distances for each value, so that values are shown and not fitted
+MAX_VALUES = 6
+MAX_WITHIN_VARIANCE = 4e-3  # share of the variance within values; jitter has all of it
+MAX_VALUE_SPREAD = 0.02  # of the mean distance: standard deviation of distances of one value
+MIN_OF_VALUE = 2  # distances; a single one is an exception
+MIN_VALUE_DISTANCE = 0.04  # of the mean distance, between two values
+MIN_CHANGES = 0.3  # share of the distances that differ from the last; a new period has few
+MIN_DISTINCT_SAMPLES = 3.0  # samples; distances that differ by less differ by rounding
+POLLING_SHARE = 0.6  # of a phase's length, by which rounding may move its start
+MAX_ROUNDING = 1.2  # units between the largest deviations of rounded starts; a line takes a little
+MAX_MULTIPLE_ERROR = 0.05  # of the period, root mean square; distances of slots are multiples
+
+
+def pattern_of(signal: Signal, period: Period) -> Pattern:
+    """Whether the phases of a period come after it each time, or at random slots."""
+    if period.method == "phases":
+        even = period.spread <= MAX_EVEN_VARIATION * period.seconds
+        if even and period.seconds_held >= NEARLY_ALL * (signal.end - signal.start):
+            return "periodic"
+        starts, ends = np.array(period.phases).T
+        # A counter that is polled rounds lengths and distances equally.
+        resolution = max(
+            signal.interval, POLLING_SHARE * median(ends - starts) / MIN_DISTINCT_SAMPLES
+        )
+        distances = np.diff(starts)
+        if not _are_multiples(distances, period.seconds) and _has_few_values(distances, resolution):
+            return "slotted"
+    runs = busy_runs(signal)
+    if len(runs[0]) <= MANY_REPETITIONS:
+        return "periodic"
+    # However little a phase moves, it fills its slot: both ways of splitting must miss some.
+    ways = (find_phases(signal), phases_of_job(signal, runs))
+    return "slotted" if all(_are_slots(way, period.seconds) for way in ways) else "periodic"
+
+
+def _are_slots(phases: SignalPhases | None, slot: float) -> bool:
+    """Whether phases begin at random multiples of a slot (seconds), or at a few distances."""
+    if phases is None:
+        return False
+    distances = np.diff(phases.starts)
+    return _skips(distances, slot) or _has_few_values(distances, phases.resolution)
+
+
+def _are_multiples(distances: FloatArray, slot: float) -> bool:
+    """Whether distances are multiples of a slot (seconds)."""
+    multiples = np.rint(distances / slot)
+    off = distances / slot - multiples
+    return bool(multiples.min() >= 1.0 and np.sqrt(np.mean(off**2)) <= MAX_MULTIPLE_ERROR)
+
+
+def _skips(distances: FloatArray, slot: float) -> bool:
+    """Whether distances are multiples of a slot (seconds), now the first one and now another."""
+    if len(distances) < MANY_REPETITIONS or not _are_multiples(distances, slot):
+        return False
+    multiples = np.rint(distances / slot)
+    mixed = float(np.mean(np.diff(multiples) != 0.0)) >= MIN_CHANGES
+    return mixed and float(np.mean(multiples == 1.0)) < MOST
+
+
+def _has_few_values(distances: FloatArray, resolution: float) -> bool:
+    """Whether distances take two to six values, none of which is the usual one."""
+    count, deviation = len(distances), float(distances.std()) if len(distances) else 0.0
+    if count < MANY_REPETITIONS:
+        return False
+    if deviation <= MAX_EVEN_VARIATION * float(distances.mean()):
+        return False
+    ordered = np.sort(distances)
+    widest = np.argsort(-np.diff(ordered), kind="stable")
+    for values in range(2, MAX_VALUES + 1):
+        if count < MIN_DISTANCES_PER_VALUE * values:
+            return False
+        cuts = np.sort(widest[: values - 1])
+        groups = np.split(ordered, cuts + 1)
+        within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / count
+        means = np.array([group.mean() for group in groups])
+        apart = float(np.diff(means).min())
+        if apart < max(
+            MIN_VALUE_DISTANCE * float(distances.mean()), MIN_DISTINCT_SAMPLES * resolution
+        ):
+            return False
+        if min(map(len, groups)) < MIN_OF_VALUE:
+            continue
+        if within <= min(
+            MAX_WITHIN_VARIANCE * deviation**2, (MAX_VALUE_SPREAD * float(distances.mean())) ** 2
+        ):
+            kinds = np.searchsorted((ordered[cuts] + ordered[cuts + 1]) / 2, distances)
+            usual = max(map(len, groups)) >= MOST * count
+            return not usual and _are_in_random_order(kinds) and not _are_rounded(distances, apart)
+    return False
+
+
+def _are_in_random_order(kinds: npt.NDArray[np.int64]) -> bool:
+    """Whether kinds follow each other neither in long runs nor in a cycle."""
+    if float(np.mean(np.diff(kinds) != 0)) < MIN_CHANGES:
+        return False
+    return all(
+        float(np.mean(kinds[size:] == kinds[:-size])) < NEARLY_ALL
+        for size in range(2, MAX_CYCLE + 1)
+    )
+
+
+def _are_rounded(distances: FloatArray, unit: float) -> bool:
+    """Whether these are equal distances whose ends were rounded to a unit (seconds).
+
+    Rounding moves no start by more than half a unit; random distances add up.
+    """
+    starts = np.concatenate(([0.0], np.cumsum(distances)))
+    numbers = np.arange(len(starts)) - (len(starts) - 1) / 2
+    off = starts - numbers * float(numbers @ starts / (numbers @ numbers))
+    return float(np.ptp(off)) <= MAX_ROUNDING * unit

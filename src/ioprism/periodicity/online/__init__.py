@@ -1,1 +1,0 @@
-"""The period of a job that still runs."""

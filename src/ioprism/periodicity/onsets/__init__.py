@@ -1,1 +1,0 @@
-"""Periods as distances between the starts of phases."""

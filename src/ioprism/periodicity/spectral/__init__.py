@@ -1,1 +1,0 @@
-"""Periods as lines in a spectrum, and what to do with spectra."""

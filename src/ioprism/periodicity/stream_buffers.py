@@ -1,0 +1,439 @@
+"""What is kept of the stream of a running job, in bounded memory?
+
+A ring of bins holds the signal, ever coarser in the past; the requests themselves are kept as
+long as they are few, so that the last answer can be that of the whole trace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.errors import AnalysisError
+from ioprism.model.arrays import FloatArray, Signal, median
+from ioprism.periodicity.sampling import sample
+from ioprism.views.bandwidth import steps_of_intervals
+
+FINEST_BIN = 2.0**-10  # seconds, the width of the finest bins
+BINS = 2048  # bins of a level; half of them move on when it is full
+MAX_LEVELS = 24  # half a year in the coarsest
+MAX_SIGNAL_SAMPLES = 2 * BINS
+MAX_EXACT_SAMPLES = BINS // 8  # of a metric; each of so few is known in eight bins at least
+SHORTEST_REQUEST = 1e-6  # seconds; a request that takes no measurable time is given this much
+
+
+class Level:
+    """Bins of one width; bin ``i`` covers ``(base + i) * width`` onwards."""
+
+    __slots__ = ("base", "values", "width")
+
+    def __init__(self, *, width: float, base: int, values: FloatArray | None = None) -> None:
+        self.width = width
+        self.base = base
+        self.values = np.zeros(BINS) if values is None else values
+
+    @property
+    def begin(self) -> float:
+        """Where the first bin begins, in seconds."""
+        return self.base * self.width
+
+    def add(self, start: FloatArray, end: FloatArray, rate: FloatArray) -> None:
+        """Spread amounts over the bins by exact integration; all must lie within the level."""
+        first, last = start / self.width - self.base, end / self.width - self.base
+        low = max(0, math.floor(float(first.min())))
+        high = min(len(self.values), math.floor(float(last.max())) + 1)
+        volume = np.zeros(high - low + 2)
+        carried = np.zeros(high - low + 2)
+        bins = [np.clip(place.astype(np.int64), low, high) for place in (first, last)]
+        # What lies within one bin is added whole: the difference of its ends is mostly rounding.
+        within = bins[0] == bins[1]
+        if within.any():
+            whole = (rate * (end - start))[within]
+            volume += np.bincount(bins[0][within] - low, whole, len(volume))
+        across = ~within
+        per_bin = rate[across] * self.width
+        for place, bin_, sign in ((first, bins[0], 1.0), (last, bins[1], -1.0)):
+            chosen, weight = bin_[across], sign * per_bin
+            volume += np.bincount(chosen - low, weight * (chosen + 1 - place[across]), len(volume))
+            carried += np.bincount(chosen - low + 1, weight, len(carried))
+        filled = np.maximum(volume + np.cumsum(carried), 0.0)
+        self.values[low:high] += filled[: high - low]
+
+
+class Ring:
+    """Amounts over time, coarser in the past."""
+
+    def __init__(self, *, finest: float = FINEST_BIN) -> None:
+        self.levels: list[Level] = []
+        self.finest = finest
+        self.start = math.inf  # of the earliest amount, in seconds
+        self.end = -math.inf  # of the latest amount
+        self.total = 0.0  # all that was added, in bytes for a bandwidth
+        self.too_old = 0.0  # what came too late to be kept
+
+    def add(self, start: FloatArray, end: FloatArray, amount: FloatArray) -> None:
+        """Spread each amount evenly from its start to its end (seconds, finite, ordered)."""
+        if not len(start):
+            return
+        end = np.maximum(end, start + SHORTEST_REQUEST)
+        rate = amount / (end - start)
+        self.start = min(self.start, float(start.min()))
+        self.end = max(self.end, float(end.max()))
+        self.total += float(amount.sum())
+        if not self.levels:
+            self.levels.append(Level(width=self.finest, base=math.floor(self.start / self.finest)))
+        self._make_room(0, until=math.floor(self.end / self.finest) + 1)
+        self._spread(start, end, rate)
+
+    def forget_before(self, moment: float) -> None:
+        """Give the coarsest bins up that hold only what was before a moment (seconds)."""
+        while len(self.levels) > 1 and self.levels[-2].begin <= moment:
+            self.too_old += float(self.levels.pop().values.sum())
+
+    def signal(self, *, start: float | None = None, shortest: float = 0.0) -> Signal:
+        """Return what is known from a moment on, evenly sampled; the mean rate of each bin.
+
+        Args:
+            start: in seconds; all if None.
+            shortest: seconds; bins are at least as wide.
+        """
+        first_moment = self.start if start is None else max(start, self.start)
+        number, low, high = self._grid(first_moment, shortest)
+        width = self.finest * 2**number
+        values = np.zeros(high - low)
+        for depth, level in enumerate(self.levels[: number + 1]):
+            shift = number - depth
+            begin = max(0, (low << shift) - level.base)
+            until = min(BINS, (high << shift) - level.base)
+            if begin < until:
+                place = (np.arange(level.base + begin, level.base + until) >> shift) - low
+                values += np.bincount(place, level.values[begin:until], len(values))
+        return Signal(low * width, width, values / width)
+
+    def samples(self, *, start: float, length: float, edge: float) -> Signal:
+        """Return a metric that comes in samples of a length, one of which ends at an edge.
+
+        Bins of another width mix each sample with its neighbours. Where there are many, bins at
+        least as long will do; of a few, each counts.
+        """
+        first, last = (
+            round((moment - edge) / length) for moment in (max(start, self.start), self.end)
+        )
+        if last - first > MAX_EXACT_SAMPLES:
+            return self.signal(start=start, shortest=length)
+        fine = self.signal(start=start)
+        edges = edge + length * np.arange(first, max(last, first + 1) + 1, dtype=np.float64)
+        bins = fine.start + fine.interval * np.arange(len(fine.values) + 1)
+        volume = np.concatenate(([0.0], np.cumsum(fine.values))) * fine.interval
+        return Signal(float(edges[0]), length, np.diff(np.interp(edges, bins, volume)) / length)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "finest": self.finest,
+            "start": self.start,
+            "end": self.end,
+            "total": self.total,
+            "too_old": self.too_old,
+            "levels": [[level.base, level.values.astype("<f8").tobytes()] for level in self.levels],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Ring:
+        """Return the ring that `state` described; ValueError if it cannot have."""
+        ring = cls(finest=float(state["finest"]))
+        ring.start, ring.end = float(state["start"]), float(state["end"])
+        ring.total, ring.too_old = float(state["total"]), float(state["too_old"])
+        for depth, (base, values) in enumerate(state["levels"]):
+            array = np.frombuffer(values, "<f8").astype(np.float64)
+            if len(array) != BINS or not np.isfinite(array).all():
+                raise ValueError(f"level {depth} has {len(array)} bins instead of {BINS}")
+            ring.levels.append(Level(width=ring.finest * 2**depth, base=int(base), values=array))
+        return ring
+
+    def _grid(self, start: float, shortest: float) -> tuple[int, int, int]:
+        """The level that covers all from a moment on, its first bin and the one past the end."""
+        if not self.levels:
+            return 0, 0, 0
+        number = 0
+        while number < len(self.levels) - 1 and self.levels[number].begin > start:
+            number += 1
+        while True:
+            width = self.finest * 2**number
+            low, high = math.floor(start / width), math.ceil(self.end / width)
+            if high - low <= MAX_SIGNAL_SAMPLES and width >= shortest:
+                return number, low, max(high, low + 1)
+            number += 1
+
+    def _spread(self, start: FloatArray, end: FloatArray, rate: FloatArray) -> None:
+        """Give each level the part of the amounts within its range of time."""
+        number = 0
+        while len(start):
+            level = self.levels[number]
+            begin = level.begin
+            here = end > begin
+            if here.all() and float(start.min()) >= begin:
+                level.add(start, end, rate)
+                return
+            if here.any():
+                level.add(np.maximum(start[here], begin), end[here], rate[here])
+            older = start < begin
+            start, end, rate = start[older], np.minimum(end[older], begin), rate[older]
+            number += 1
+            if number == MAX_LEVELS:
+                self.too_old += float((rate * (end - start)).sum())
+                return
+            self._level(number)
+
+    def _level(self, number: int) -> Level:
+        """The level, begun where the finer one begins if it is new."""
+        if number == len(self.levels):
+            finer = self.levels[number - 1]
+            base = ((finer.base + 1) >> 1) - BINS
+            self.levels.append(Level(width=2 * finer.width, base=base))
+        return self.levels[number]
+
+    def _make_room(self, number: int, *, until: int) -> None:
+        """Move the oldest bins of a level on, so that it reaches up to a bin."""
+        level = self.levels[number]
+        excess = until - (level.base + BINS)
+        if excess <= 0:
+            return
+        half = BINS // 2
+        shift = -(-excess // half) * half
+        moved = min(shift, BINS)
+        if number + 1 < MAX_LEVELS:
+            self._hand_on(number, level, count=moved, shift=shift)
+        else:
+            self.too_old += float(level.values[:moved].sum())
+        level.values[: BINS - moved] = level.values[moved:].copy()
+        level.values[BINS - moved :] = 0.0
+        level.base += shift
+
+    def _hand_on(self, number: int, level: Level, *, count: int, shift: int) -> None:
+        if number + 1 == len(self.levels) and not level.values[:count].any():
+            return  # nothing is known of this past, so nothing needs a place
+        coarser = self._level(number + 1)
+        self._make_room(number + 1, until=(level.base + count + 1) >> 1)
+        place = (np.arange(level.base, level.base + count) >> 1) - coarser.base
+        coarser.values += np.bincount(place, level.values[:count], BINS)
+        self._make_room(number + 1, until=(level.base + shift + 1) >> 1)
+
+
+MAX_OBSERVED = 64  # pieces of a batch; enough to tell and cheap enough for every batch
+MIN_TILED_SHARE = 0.5  # share of pieces that begin exactly where the one before ends
+SAME_LENGTH = 1e-3  # relative difference of lengths that are equal
+HALVED_AFTER = 4096  # pieces, after which old ones count half
+
+
+class Grain:
+    """Watches how pieces follow each other."""
+
+    def __init__(self) -> None:
+        self._pieces = 0
+        self._tiled = 0
+        self._length = 0.0
+        self._last_end = np.nan
+
+    @property
+    def seconds(self) -> float:
+        """The length of a sample, or 0 for requests."""
+        return self._length if self._tiled > MIN_TILED_SHARE * self._pieces else 0.0
+
+    @property
+    def edge(self) -> float:
+        """Where the latest sample ends, in seconds."""
+        return self._last_end
+
+    def observe(self, start: FloatArray, end: FloatArray) -> None:
+        """Look at the first pieces of a batch."""
+        start, end = start[:MAX_OBSERVED], end[:MAX_OBSERVED]
+        before = np.concatenate(([self._last_end], end[:-1]))
+        lengths = end - start
+        length = median(lengths)
+        follows = (np.abs(start - before) <= SAME_LENGTH * length) & (
+            np.abs(lengths - length) <= SAME_LENGTH * length
+        )
+        if self._pieces > HALVED_AFTER:
+            self._pieces, self._tiled = self._pieces // 2, self._tiled // 2
+        self._pieces += len(start)
+        self._tiled += int(follows.sum())
+        self._length = length
+        self._last_end = float(end[-1])
+
+    def state(self) -> Sequence[float]:
+        """Return everything as plain values."""
+        return (self._pieces, self._tiled, self._length, self._last_end)
+
+    @classmethod
+    def from_state(cls, state: Sequence[float]) -> Grain:
+        """Return what `state` described."""
+        grain = cls()
+        pieces, tiled, grain._length, grain._last_end = state
+        grain._pieces, grain._tiled = int(pieces), int(tiled)
+        return grain
+
+
+MAX_REQUESTS = 2**14  # 0.4 MiB, as much as the bins of a long job; more are added up in bins
+HISTORY_BINS = 2**15  # of each direction, 0.25 MiB
+UNKNOWN, READ, WRITE = 0, 1, 2
+CODES = {None: UNKNOWN, "read": READ, "write": WRITE}
+
+Codes = npt.NDArray[np.int8]
+
+
+class RequestHistory:
+    """Requests with their directions; bins over the whole job once there are too many of them.
+
+    Requests are kept in two arrays that grow by doubling: a thousand jobs with some arrays for
+    each message would leave a heap full of holes.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._numbers = np.empty((3, 0))  # start and end in seconds, amount in bytes
+        self._codes = np.empty(0, np.int8)
+        self._bins: dict[int, Level] = {}  # by direction, all as wide and long
+
+    @property
+    def complete(self) -> bool:
+        """Whether single requests are kept."""
+        return not self._bins
+
+    def add(
+        self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes | None
+    ) -> None:
+        """Keep requests."""
+        known = np.zeros(len(start), np.int8) if codes is None else codes
+        if not self._bins:
+            before, self._count = self._count, self._count + len(start)
+            self._reserve(before)
+            self._numbers[:, before : self._count] = start, end, amount
+            self._codes[before : self._count] = known
+            if self._count <= MAX_REQUESTS:
+                return
+            start, end, amount, known = self._requests()
+            self._numbers, self._codes, self._count = np.empty((3, 0)), np.empty(0, np.int8), 0
+        self._add_to_bins(start, np.maximum(end, start + SHORTEST_REQUEST), amount, known)
+
+    def _reserve(self, used: int) -> None:
+        if self._count > len(self._codes):
+            room = np.zeros((3, 1 << (self._count - 1).bit_length()))
+            room[:, :used], kinds = self._numbers[:, :used], np.zeros(room.shape[1], np.int8)
+            kinds[:used] = self._codes[:used]
+            self._numbers, self._codes = room, kinds
+
+    def _requests(self) -> tuple[FloatArray, FloatArray, FloatArray, Codes]:
+        start, end, amount = self._numbers[:, : self._count]
+        return start, end, amount, self._codes[: self._count]
+
+    def _add_to_bins(
+        self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes
+    ) -> None:
+        first, last = float(start.min()), float(end.max())
+        width = FINEST_BIN
+        for level in self._bins.values():
+            width, filled = level.width, np.flatnonzero(level.values)
+            if len(filled):
+                first = min(first, level.begin + width * int(filled[0]))
+                last = max(last, level.begin + width * (int(filled[-1]) + 0.5))
+        while math.floor(last / width) - math.floor(first / width) >= HISTORY_BINS:
+            width *= 2.0
+        base = math.floor(first / width)
+        self._bins = {code: _rebin(old, width, base) for code, old in self._bins.items()}
+        for code in np.unique(codes).tolist():
+            chosen = codes == code
+            if code not in self._bins:
+                self._bins[code] = Level(width=width, base=base, values=np.zeros(HISTORY_BINS))
+            rate = amount[chosen] / (end[chosen] - start[chosen])
+            self._bins[code].add(start[chosen], end[chosen], rate)
+
+    @property
+    def direction(self) -> str | None:
+        """The direction of all requests, if it is one."""
+        kinds = set(self._bins) or set(np.unique(self._requests()[3]).tolist())
+        names = [name for name, code in CODES.items() if kinds == {code}]
+        return names[0] if names else None
+
+    def signals(self, *, samples: bool = False) -> dict[str, Signal]:
+        """Bandwidth of both directions, and of each where they are known; empty without any.
+
+        Args:
+            samples: whether they are samples of a metric, of which those of zero count, too.
+        """
+        if self._bins:
+            return self._signals_of_bins()
+        if not self._count:
+            return {}
+        start, end, amount, codes = self._requests()
+        kinds = {"both": np.ones(len(codes), bool), "read": codes == READ, "write": codes == WRITE}
+        signals = {}
+        for name, chosen in kinds.items():
+            moving = chosen if samples else chosen & (amount > 0.0)
+            if moving.any():
+                try:
+                    steps = steps_of_intervals(start[moving], end[moving], amount[moving])
+                    signals[name] = sample(steps)
+                except AnalysisError:
+                    continue
+        if not np.all(codes[amount > 0.0] > UNKNOWN):
+            return {"both": signals["both"]} if "both" in signals else {}
+        return signals
+
+    def _signals_of_bins(self) -> dict[str, Signal]:
+        moved = {code: level for code, level in self._bins.items() if level.values.any()}
+        values = {"both": sum((level.values for level in moved.values()), np.zeros(HISTORY_BINS))}
+        if UNKNOWN not in moved:
+            values |= {
+                str(name): moved[code].values for name, code in CODES.items() if code in moved
+            }
+        signals, level = {}, next(iter(self._bins.values()))
+        for name, own in values.items():
+            filled = np.flatnonzero(own)
+            if len(filled):
+                low, high = int(filled[0]), int(filled[-1]) + 1
+                start = level.begin + level.width * low
+                signals[name] = Signal(start, level.width, own[low:high] / level.width)
+        return signals
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        fields = [values.tobytes() for values in self._requests()]
+        bins = [
+            [code, level.width, level.base, level.values.astype("<f8").tobytes()]
+            for code, level in self._bins.items()
+        ]
+        return {"fields": fields, "bins": bins}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any] | None) -> RequestHistory:
+        """Return what `state` described; an older state has none."""
+        history = cls()
+        if state is None:
+            return history
+        numbers = [np.frombuffer(field, "<f8").astype(np.float64) for field in state["fields"][:3]]
+        codes = np.frombuffer(state["fields"][3], np.int8)
+        if len({len(codes), *map(len, numbers)}) > 1:
+            raise ValueError("the requests that were kept differ in number")
+        if len(codes):
+            history.add(numbers[0], numbers[1], numbers[2], codes)
+        for code, width, base, content in state.get("bins", ()):
+            values = np.frombuffer(content, "<f8").astype(np.float64)
+            if len(values) != HISTORY_BINS or not np.isfinite(values).all():
+                raise ValueError(f"{len(values)} bins were kept instead of {HISTORY_BINS}")
+            history._bins[int(code)] = Level(width=float(width), base=int(base), values=values)
+        return history
+
+
+def _rebin(level: Level, width: float, base: int) -> Level:
+    """The same amounts in bins that are as wide, or wider by a power of two."""
+    if width == level.width and base == level.base:
+        return level
+    filled = np.flatnonzero(level.values)
+    place = (filled + level.base) // round(width / level.width) - base
+    values = np.bincount(place, level.values[filled], HISTORY_BINS).astype(np.float64)
+    return Level(width=width, base=base, values=values)

@@ -1,0 +1,340 @@
+"""Which periods does a signal contain, and when? Wavelets and windows of equal length.
+
+The confidence is the share of the scalogram's power within a sixth of an octave, or the share of
+windows that show the period of the whole signal.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ioprism.errors import MissingPackageError, UsageError
+from ioprism.model.arrays import FloatArray, Signal
+from ioprism.periodicity import dft, harmonic
+from ioprism.periodicity.results import Period
+from ioprism.periodicity.segments import average_blocks
+from ioprism.periodicity.spectrum import (
+    Ranges,
+    cosine_at,
+    periodogram,
+    power_spectrum,
+    refine,
+    sliding_correlation,
+    valid_ranges,
+)
+
+HAAR = ("haar", "db1")
+MORLET = 6.0  # radians per scale (Torrence and Compo, 1998)
+SCALES_PER_OCTAVE = 6
+COLUMNS = 1024  # instants of a scalogram, enough for any screen
+SAMPLES_PER_PERIOD = 8  # of the approximation at the chosen level
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalogram:
+    """Power over time and period."""
+
+    times: FloatArray  # seconds
+    periods: FloatArray  # seconds, ascending
+    power: FloatArray  # one row a period
+
+
+def find_by_wavelet(signal: Signal) -> Period | None:
+    """Return the period with the most power over all times."""
+    spectrum = periodogram(signal)
+    if spectrum is None:
+        return None
+    picture = scalogram(signal)
+    if len(picture.periods) == 0:
+        return None
+    mean = picture.power.mean(axis=1)
+    strongest = int(np.argmax(mean))
+    frequency = 1.0 / float(picture.periods[strongest])
+    low, high = (round(frequency * f / spectrum.step) for f in (0.9, 1.1))
+    bin_ = low + int(np.argmax(spectrum.power[low : high + 1]))
+    evidence = harmonic.at_frequency(spectrum, bin_ * spectrum.step)
+    confidence = float(mean[strongest] / mean.sum())
+    return harmonic.describe(signal, spectrum, evidence, method="wavelet", confidence=confidence)
+
+
+def approximate(signal: Signal, *, wavelet: str = "haar", level: int) -> Signal:
+    """The approximation of a level alone, upsampled to the length of the signal.
+
+    Raises:
+        UsageError: the wavelet is unknown, or the level is too high for the signal.
+        MissingPackageError: a wavelet other than Haar needs PyWavelets.
+    """
+    _check_level(signal, level)
+    smoother = _haar if wavelet in HAAR else _other(wavelet)
+    return Signal(signal.start, signal.interval, smoother(signal.values, level))
+
+
+def highest_level(samples: int) -> int:
+    """The level that leaves at least eight blocks."""
+    return max(0, int(math.log2(max(samples, 1) / 8)))
+
+
+def choose_level(signal: Signal, *, frequency: float) -> int:
+    """The smoothest level that keeps eight samples per period of a frequency (Hz)."""
+    kept = 1.0 / (frequency * signal.interval * SAMPLES_PER_PERIOD)
+    wanted = int(math.log2(kept)) if kept >= 1.0 else 0
+    return min(wanted, highest_level(len(signal.values)))
+
+
+def scalogram(signal: Signal, *, columns: int = COLUMNS) -> Scalogram:
+    """Continuous wavelet transform with Morlet's wavelet, by fast Fourier transform."""
+    samples = len(signal.values)
+    span = samples * signal.interval
+    shortest = harmonic.SAMPLES_PER_PERIOD * signal.interval
+    octaves = max(0.0, math.log2(span / harmonic.MIN_REPETITIONS / shortest))
+    periods = shortest * 2 ** (np.arange(int(octaves * SCALES_PER_OCTAVE) + 1) / SCALES_PER_OCTAVE)
+    transform = np.fft.fft(signal.values - float(signal.values.mean()))
+    cycles = np.fft.fftfreq(samples, d=signal.interval).astype(np.float64)
+    radians: FloatArray = 2 * math.pi * cycles
+    block = -(-samples // columns)
+    edges = np.arange(0, samples, block)
+    sizes = np.diff(edges, append=samples)
+    rows = [
+        np.add.reduceat(_morlet_power(transform, radians, period), edges) / sizes
+        for period in periods
+    ]
+    times = signal.start + signal.interval * (edges + sizes / 2)
+    return Scalogram(times, periods, np.array(rows).reshape(len(periods), len(edges)))
+
+
+def _morlet_power(
+    transform: npt.NDArray[np.complex128], radians: FloatArray, period: float
+) -> FloatArray:
+    scale = period * (MORLET + math.sqrt(2 + MORLET**2)) / (4 * math.pi)
+    # Without the usual factor sqrt(scale), cosines of equal amplitude get equal power.
+    window = np.where(radians > 0, np.exp(-0.5 * (scale * radians - MORLET) ** 2), 0.0)
+    return np.abs(np.fft.ifft(transform * window)) ** 2
+
+
+def _check_level(signal: Signal, level: int) -> None:
+    most = highest_level(len(signal.values))
+    if not 0 <= level <= most:
+        raise UsageError(
+            f"level {level} makes no sense for {len(signal.values)} samples: "
+            f"it must be between 0 and {most}.\nHint: leave --level out to have it chosen."
+        )
+
+
+def _haar(values: FloatArray, level: int) -> FloatArray:
+    block = 2**level
+    edges = np.arange(0, len(values), block)
+    sizes = np.diff(edges, append=len(values))
+    return np.repeat(np.add.reduceat(values, edges) / sizes, sizes)
+
+
+def _other(wavelet: str) -> Any:  # noqa: ANN401 - PyWavelets has no types
+    try:
+        pywt: Any = importlib.import_module("pywt")
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(
+            needed_by=f"the wavelet {wavelet}", package="PyWavelets", install="'ioprism[wavelets]'"
+        ) from error
+    if wavelet not in pywt.wavelist(kind="discrete"):
+        raise UsageError(f"unknown discrete wavelet {wavelet!r}.\nHint: haar, db4, sym5, …")
+
+    def smoother(values: FloatArray, level: int) -> FloatArray:
+        coarse = values
+        lengths = []
+        for _ in range(level):
+            lengths.append(len(coarse))
+            coarse = pywt.dwt(coarse, wavelet)[0]
+        for length in reversed(lengths):
+            coarse = pywt.idwt(coarse, None, wavelet)[:length]
+        return np.asarray(coarse, dtype=np.float64)
+
+    return smoother
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hybrid:
+    """The dominant frequency of an approximation, and where it holds."""
+
+    level: int
+    approximation: Signal
+    frequency: float  # Hz
+    confidence: float
+    amplitude: float
+    phase: float  # radians
+    valid_ranges: Ranges
+
+    def correlation(self) -> FloatArray:
+        """Of cosine and approximation, for each window of one period."""
+        return sliding_correlation(self.approximation, frequency=self.frequency, phase=self.phase)
+
+
+def find_hybrid_period(
+    signal: Signal, *, wavelet: str = "haar", level: int | None = None
+) -> Period | None:
+    """Return the dominant frequency of the approximation, or None if there is none."""
+    hybrid = analyse_hybrid(signal, wavelet=wavelet, level=level)
+    spectrum = periodogram(signal)
+    if hybrid is None or spectrum is None:
+        return None
+    peak = replace(harmonic.at_frequency(spectrum, hybrid.frequency), frequency=hybrid.frequency)
+    return harmonic.describe(
+        signal,
+        spectrum,
+        peak,
+        method="hybrid",
+        confidence=hybrid.confidence,
+        ranges=hybrid.valid_ranges,
+    )
+
+
+def analyse_hybrid(
+    signal: Signal, *, wavelet: str = "haar", level: int | None = None
+) -> Hybrid | None:
+    """Smooth, transform and slide, as in the paper.
+
+    Args:
+        signal: the signal.
+        wavelet: the mother wavelet.
+        level: of the decomposition; None for the smoothest that keeps eight samples per
+            period of the strongest frequency.
+    """
+    if level is None:
+        level = _chosen_level(signal)
+    smooth = approximate(signal, wavelet=wavelet, level=level)
+    chosen = dft.fundamental(smooth, dft.dominant(dft.candidates(smooth)))
+    span = signal.end - signal.start
+    if chosen is None or round(chosen.frequency * span) < dft.FIRST_REPEATING:
+        return None
+    transform = np.fft.rfft(smooth.values - float(smooth.values.mean()))
+    frequency = refine(transform, round(chosen.frequency * span)) / span
+    amplitude, phase = cosine_at(smooth, frequency)
+    ranges = valid_ranges(smooth, frequency=frequency, phase=phase)
+    return Hybrid(level, smooth, frequency, chosen.confidence, amplitude, phase, ranges)
+
+
+def _chosen_level(signal: Signal) -> int:
+    frequencies, shares = power_spectrum(signal)
+    repeating = shares[dft.FIRST_REPEATING - 1 :]
+    if not repeating.any():
+        return 0
+    strongest = float(frequencies[dft.FIRST_REPEATING - 1 + int(np.argmax(repeating))])
+    return choose_level(signal, frequency=strongest)
+
+
+PERIODS_PER_WINDOW = 4
+WINDOWS_PER_STEP = 4  # overlap: each instant is in this many windows
+MIN_WINDOW = 16  # samples
+PADDING = 4
+WINDOW_SAMPLES = 512  # at most in a window of a picture
+WINDOW_COLUMNS, WINDOW_ROWS = 512, 96  # of a picture
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The strongest frequency in one window of time."""
+
+    start: float  # seconds
+    end: float
+    frequency: float  # Hz; 0 if nothing happens in the window
+    power_share: float  # of the window's variance, 0 to 1
+
+
+def find_in_windows(signal: Signal) -> Period | None:
+    """Return the period that most windows agree on, valid where they do."""
+    spectrum = periodogram(signal)
+    whole = harmonic.find_period(signal)
+    if spectrum is None or whole is None:
+        return None
+    moments = period_over_time(signal, window=PERIODS_PER_WINDOW * whole.seconds)
+    agreeing = [moment for moment in moments if _agrees(moment, whole.frequency)]
+    if not agreeing:
+        return None
+    frequencies = np.array([moment.frequency for moment in agreeing])
+    evidence = harmonic.at_frequency(spectrum, whole.frequency)
+    period = harmonic.describe(
+        signal, spectrum, evidence, method="stft", confidence=len(agreeing) / len(moments)
+    )
+    ranges = _merge_ranges(agreeing)
+    return replace(
+        period,
+        spread=float((1.0 / frequencies).std()),
+        valid_ranges=ranges,
+        repetitions=int(sum(end - start for start, end in ranges) / period.seconds + 1e-9),
+    )
+
+
+def period_over_time(signal: Signal, *, window: float) -> tuple[Moment, ...]:
+    """Find the strongest frequency in overlapping windows.
+
+    Args:
+        signal: the signal.
+        window: length of a window, in seconds.
+    """
+    samples = min(len(signal.values), max(MIN_WINDOW, round(window / signal.interval)))
+    step = max(1, samples // WINDOWS_PER_STEP)
+    pieces = np.lib.stride_tricks.sliding_window_view(signal.values, samples)[::step]
+    pieces = (pieces - pieces.mean(axis=1, keepdims=True)) * np.hanning(samples)
+    power = np.abs(np.fft.rfft(pieces, PADDING * samples, axis=1)) ** 2
+    first = PADDING * harmonic.MIN_REPETITIONS
+    power[:, : int(np.ceil(first))] = 0.0
+    strongest = power.argmax(axis=1)
+    totals = np.maximum(power.sum(axis=1), 1e-300)
+    peaks = np.take_along_axis(power, strongest[:, None], axis=1)[:, 0]
+    starts = signal.start + signal.interval * step * np.arange(len(pieces))
+    length = samples * signal.interval
+    return tuple(
+        Moment(float(start), float(start + length), float(bin_ / (PADDING * length)), float(share))
+        for start, bin_, share in zip(starts, strongest, peaks / totals, strict=True)
+    )
+
+
+def spectrogram(signal: Signal, *, window: float) -> Scalogram:
+    """Power over time and period in windows of equal length.
+
+    Args:
+        signal: the signal.
+        window: length of a window, in seconds.
+    """
+    wanted = max(1, round(window / signal.interval / WINDOW_SAMPLES))
+    values = average_blocks(signal, min(wanted, max(1, len(signal.values) // MIN_WINDOW)))
+    samples = min(len(values.values), max(MIN_WINDOW, round(window / values.interval)))
+    step = max(1, (len(values.values) - samples) // WINDOW_COLUMNS)
+    pieces = np.lib.stride_tricks.sliding_window_view(values.values, samples)[::step]
+    pieces = (pieces - pieces.mean(axis=1, keepdims=True)) * np.hanning(samples)
+    power = np.abs(np.fft.rfft(pieces, PADDING * samples, axis=1)) ** 2
+    frequencies = np.arange(power.shape[1]) / (PADDING * samples * values.interval)
+    shortest, longest = 2.0 * values.interval, samples * values.interval
+    periods = np.geomspace(shortest, longest, WINDOW_ROWS)
+    rows = np.array([np.interp(1.0 / periods, frequencies, column) for column in power]).T
+    return _over_all_time(values, rows, periods, samples=samples, step=step)
+
+
+def _over_all_time(
+    signal: Signal, rows: FloatArray, periods: FloatArray, *, samples: int, step: int
+) -> Scalogram:
+    """Give every moment the window whose middle is nearest, up to both ends."""
+    times = np.linspace(signal.start, signal.end, WINDOW_COLUMNS)
+    middles = (times - signal.start) / signal.interval - samples / 2
+    nearest = np.clip(np.rint(middles / step).astype(np.int64), 0, rows.shape[1] - 1)
+    return Scalogram(times, periods, rows[:, nearest])
+
+
+def _agrees(moment: Moment, frequency: float) -> bool:
+    resolution = 1.0 / (moment.end - moment.start)
+    return moment.frequency > 0.0 and abs(moment.frequency - frequency) <= resolution
+
+
+def _merge_ranges(moments: Sequence[Moment]) -> Ranges:
+    ranges: list[tuple[float, float]] = []
+    for moment in moments:
+        if ranges and moment.start <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], moment.end)
+        else:
+            ranges.append((moment.start, moment.end))
+    return tuple(ranges)

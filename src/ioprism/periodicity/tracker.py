@@ -1,0 +1,438 @@
+"""What is the period of a job that still runs, and when is its next phase due?
+
+Every batch of requests is added to a `Ring`; an answer costs an analysis only when the signal
+has moved on by a part of the period. Looking often gives chance many opportunities, so that
+every look at a stretch of time is allowed only a share of the false-alarm level: all looks
+together stay within it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ioprism.model.arrays import FloatArray, Signal
+from ioprism.periodicity.describe import first_due, predict_next_phase
+from ioprism.periodicity.detect import Options
+from ioprism.periodicity.limits import SAME_PERIOD
+from ioprism.periodicity.looks import (
+    MIN_PHASES,
+    FrequencyRange,
+    PredictionRecord,
+    by_phases,
+    change_point,
+    frequency_ranges,
+    held_since,
+    latest_distance,
+    phase_starts,
+    relative_difference,
+    share_of_look,
+    silence,
+    usual_distance,
+    what_is_seen,
+    with_spectrum,
+)
+from ioprism.periodicity.of_signal import answer_of_directions, main_period
+from ioprism.periodicity.results import MAX_LATENESS, MAX_SILENT_PERIODS, ExpectedPhase, Period
+from ioprism.periodicity.sampling import MIN_SAMPLES, is_coarse
+from ioprism.periodicity.segments import Segmentations, segments
+from ioprism.periodicity.spectrum import has_line
+from ioprism.periodicity.stream_buffers import Codes, Grain, RequestHistory, Ring
+
+ANALYSES_PER_PERIOD = 4
+# Seconds of the signal between two analyses; one takes 2 to 6 ms (measured), and more than a few
+# answers per second are of no use to a scheduler, however short the period.
+MIN_ANALYSIS_STEP = 0.25
+ANALYSES_PER_SPAN = 32  # of the window, until a period is known
+SPECTRUM_GROWTH = 1.5  # the spectrum, which is costly, is asked again when the window has grown so
+PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
+MIN_ELAPSED_SHARE = 0.8  # of a period, after which the next phase may have begun
+MAX_LOST_PERIODS = 3.0  # without a phase, after which it has ended
+KEPT_ANSWERS = 64  # recent answers
+
+
+@dataclass(frozen=True, slots=True)
+class TrackerSettings:
+    """How to follow a period."""
+
+    max_false_alarm: float = 0.01  # of announcing a period where there is none, over all looks
+    equal_answers: int = 3  # in a row, after which only the last periods count
+    last_periods: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodChange:
+    """A period began, changed or ended."""
+
+    time: float  # seconds, since when the new one holds
+    before: float | None  # seconds, the period until then
+    after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What is known of a running job at one moment since its start."""
+
+    time: float  # seconds, the end of the latest request
+    window: tuple[float, float]  # seconds, the stretch that the period was found in
+    period: Period | None
+    next_phase: ExpectedPhase | None
+    probabilities: tuple[FrequencyRange, ...]
+    change: PeriodChange | None = None  # announced with this prediction
+    direction: str = "both"  # of the requests that the period is of: read, write or both
+    phase_distance: float | None = None  # seconds between phases so far, period or not
+    final: bool = False  # whether it is the answer for the whole job, after its last request
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One analysis: the signal, its phases, and the period that stands out."""
+
+    signal: Signal
+    parts: Segmentations
+    period: Period | None
+
+
+class Tracker:
+    """Follows the period of one job in bounded memory."""
+
+    def __init__(self, settings: TrackerSettings = TrackerSettings()) -> None:
+        self.settings = settings
+        self.ring = Ring()
+        self.grain = Grain()
+        self.record = PredictionRecord()
+        self.history = RequestHistory()
+        self.latest: Prediction | None = None
+        self._window = -math.inf  # where the stretch begins that is looked at
+        self._period: Period | None = None
+        self._answers: deque[float | None] = deque(maxlen=KEPT_ANSWERS)
+        self._equal = 0  # answers in a row
+        self._suspected: float | None = None  # when a change may have happened
+        self._last_beat: float | None = None  # when the latest phase of the period began
+        self._rival: float | None = None  # seconds, another period that was found once
+        self._seen: tuple[int, ...] = ()  # what the latest look depended on
+        self._due = -math.inf  # when the next analysis is worth its cost
+        self._spectrum_due = 0.0  # length of the window, in seconds
+        self._spectrum_looks = 0
+
+    def add(
+        self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes | None = None
+    ) -> None:
+        """Add requests: start and end in seconds, amount in bytes; in any order.
+
+        Args:
+            start: when each began.
+            end: when it ended.
+            amount: what it moved.
+            codes: its direction, as `live.history` writes it; None if it is not known.
+        """
+        if len(start):
+            self.grain.observe(start, end)
+            self.ring.add(start, end, amount)
+            self.history.add(start, end, amount, codes)
+
+    @property
+    def due(self) -> bool:
+        """Whether the signal has moved on so far that an analysis is worth its cost."""
+        return self.ring.end >= self._due and math.isfinite(self.ring.end)
+
+    def predict(self, *, analyse: bool = True) -> Prediction | None:
+        """Answer with all that was added so far, or None if there is nothing yet.
+
+        Args:
+            analyse: whether an analysis may be made now if one is due; else the last one counts.
+        """
+        now = self.ring.end
+        if analyse and self.due:
+            self._analyse(now)
+        elif self.latest is None and math.isfinite(now):
+            self.latest = Prediction(now, (self.ring.start, now), None, None, ())
+        elif self.latest is not None and now > self.latest.time:
+            self.latest = self._moved_on(self.latest, now)
+        return self.latest
+
+    def conclude(self) -> Prediction | None:
+        """Answer for the whole job after its last request, as `ioprism period` would.
+
+        It is one more look at the false-alarm level, so that both together may be wrong twice as
+        often. Of a job with very many requests their bins are judged.
+        """
+        now = self.ring.end
+        if not math.isfinite(now):
+            return None
+        signals = self.history.signals(samples=self.grain.seconds > 0.0)
+        signals = signals or {"both": self.ring.signal()}
+        if len(signals["both"].values) < MIN_SAMPLES:
+            return self.latest
+        options = Options(max_false_alarm=self.settings.max_false_alarm)
+        answer = answer_of_directions(signals, options)
+        period = main_period(answer)
+        phase = None if period is None else predict_next_phase(answer.signal, period)
+        self.latest = Prediction(
+            time=now,
+            window=(answer.signal.start, now),
+            period=period,
+            next_phase=None
+            if phase is None or period is None
+            else self.record.expect(phase, period),
+            probabilities=frequency_ranges(self._answers),
+            direction=self.history.direction or answer.direction,
+            phase_distance=None if self.latest is None else self.latest.phase_distance,
+            final=True,
+        )
+        return self.latest
+
+    def signal(self) -> Signal:
+        """The stretch that is looked at."""
+        return self._since_moment(self._window)
+
+    def _since_moment(self, moment: float) -> Signal:
+        length = self.grain.seconds
+        if length == 0.0:
+            return self.ring.signal(start=moment)
+        return self.ring.samples(start=moment, length=length, edge=self.grain.edge)
+
+    def _analyse(self, now: float) -> None:
+        signal = self.signal()
+        self._due = now + max((now - signal.start) / ANALYSES_PER_SPAN, MIN_ANALYSIS_STEP)
+        if len(signal.values) < MIN_SAMPLES:
+            return
+        before = self._period
+        parts = segments(signal, known=before)
+        if before is None:
+            look = self._search(signal, parts)
+        else:
+            look = self._follow(signal, parts, before)
+        self._remember(look, before)
+        change = self._change(before, look)
+        self._narrow(now)
+        self._due = now + max(self._step(look, now), MIN_ANALYSIS_STEP)
+        self.latest = Prediction(
+            time=now,
+            window=(look.signal.start, now),
+            period=self._period,
+            next_phase=self._expect_next(look, now),
+            probabilities=frequency_ranges(self._answers),
+            change=change,
+            phase_distance=usual_distance(parts),
+        )
+
+    def _search(self, signal: Signal, parts: Segmentations) -> Look:
+        """Look for a period where none is known; chance is held against every look."""
+        level, period = self.settings.max_false_alarm, None
+        seen = what_is_seen(parts)
+        if max(parts.counts) >= MIN_PHASES and seen != self._seen and not is_coarse(signal):
+            period = by_phases(signal, parts, level=PHASES_SHARE * level)
+        self._seen = seen
+        span = signal.end - signal.start
+        if period is None and span >= self._spectrum_due:
+            self._spectrum_due = SPECTRUM_GROWTH * span
+            if not has_line(signal):
+                return Look(signal, parts, None)
+            self._spectrum_looks += 1
+            share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)
+            period = with_spectrum(signal, parts, level=share * level)
+        return Look(signal, parts, period)
+
+    def _follow(self, signal: Signal, parts: Segmentations, known: Period) -> Look:
+        """Look whether the known period goes on, or another one has taken its place."""
+        newer = self._after_change(signal, parts, known)
+        if newer is not None:
+            return newer
+        level = self.settings.max_false_alarm
+        period = by_phases(signal, parts, level=level, known=known)
+        if period is None or silence(signal, period) > MAX_SILENT_PERIODS:
+            period = (
+                with_spectrum(signal, parts, level=level) if known.method != "phases" else None
+            ) or period
+        if period is None or silence(signal, period) > MAX_LOST_PERIODS:
+            # One look that finds nothing may be that of a phase half reported.
+            return Look(
+                signal, parts, known if silence(signal, known) <= MAX_LOST_PERIODS else None
+            )
+        if relative_difference(period.seconds, known.seconds) <= SAME_PERIOD:
+            self._rival = None
+            return Look(signal, parts, period)
+        confirmed = (
+            self._rival is not None
+            and relative_difference(period.seconds, self._rival) <= SAME_PERIOD
+        )
+        self._rival = period.seconds
+        return Look(signal, parts, period if confirmed else known)
+
+    def _after_change(self, signal: Signal, parts: Segmentations, known: Period) -> Look | None:
+        """The period since the distances of phases changed, if they did and there is one."""
+        starts = phase_starts(parts, known)
+        if starts is not None and (place := change_point(starts)) is not None:
+            self._suspected = float(starts[place])
+        elif silence(signal, known) > MAX_SILENT_PERIODS:
+            self._suspected = self._suspected or self._last_beat
+        if self._suspected is None:
+            return None
+        recent = self._since_moment(self._suspected)
+        if len(recent.values) < MIN_SAMPLES:
+            return None
+        new_parts = segments(recent)
+        period = by_phases(recent, new_parts, level=self.settings.max_false_alarm)
+        if period is None or silence(recent, period) > MAX_SILENT_PERIODS:
+            return None
+        if relative_difference(period.seconds, known.seconds) <= SAME_PERIOD:
+            self._suspected = None
+            return None
+        return Look(recent, new_parts, period)
+
+    def _remember(self, look: Look, before: Period | None) -> None:
+        period = look.period
+        self._answers.append(None if period is None else period.frequency)
+        same = (
+            period is not None
+            and before is not None
+            and relative_difference(period.seconds, before.seconds) <= SAME_PERIOD
+        )
+        self._equal = self._equal + 1 if same else int(period is not None)
+        self._period = period
+        if period is not None and period.phases:
+            start = period.phases[-1][0]
+            self._last_beat = start - look.signal.interval
+            self.record.observe(start, now=look.signal.end)
+
+    def _change(self, before: Period | None, look: Look) -> PeriodChange | None:
+        """What to announce; a new period also begins a new stretch to look at."""
+        now, period = look.signal.end, look.period
+        if period is None:
+            return None if before is None else self._announce_end(before, now)
+        if before is None:
+            return PeriodChange(held_since(period, now), None, period.seconds)
+        if relative_difference(period.seconds, before.seconds) <= SAME_PERIOD:
+            return None
+        since = look.signal.start if self._suspected is not None else held_since(period, now)
+        self._begin(since)
+        return PeriodChange(since, before.seconds, period.seconds)
+
+    def _announce_end(self, before: Period, now: float) -> PeriodChange:
+        """The last beat may be the first of another period, so it stays in sight."""
+        last = before.valid_ranges[-1][1] if before.valid_ranges else now
+        self._begin(last if self._last_beat is None else min(last, self._last_beat))
+        return PeriodChange(last, before.seconds, None)
+
+    def _begin(self, moment: float) -> None:
+        """Forget what was before a moment: another period holds from there on."""
+        self._window = moment
+        self._suspected = self._rival = self._last_beat = None
+        self._spectrum_due, self._spectrum_looks = 0.0, 0
+        self.record.forget()
+
+    def _narrow(self, now: float) -> None:
+        """After enough equal answers only the last periods count."""
+        if self._period is None or self._equal < self.settings.equal_answers:
+            return
+        self._window = max(self._window, now - self.settings.last_periods * self._period.seconds)
+        # A job with a period needs no more memory the longer it runs: twice what is looked at.
+        self.ring.forget_before(2 * self._window - now)
+
+    def _step(self, look: Look, now: float) -> float:
+        """How far the signal must move on before another analysis is worth its cost."""
+        if look.period is not None and look.period.method != "phases":
+            return look.period.seconds
+        if look.period is not None:
+            step = min(look.period.seconds / ANALYSES_PER_PERIOD, latest_distance(look.parts) / 2)
+            # Where the next phase may have begun, its first requests were too few to tell.
+            due = now - look.period.phases[-1][0] > MIN_ELAPSED_SHARE * look.period.seconds
+            return step / ANALYSES_PER_PERIOD if due else step
+        return max((now - look.signal.start) / ANALYSES_PER_SPAN, look.signal.interval)
+
+    def _expect_next(self, look: Look, now: float) -> ExpectedPhase | None:
+        if self._period is None or look.period is None:
+            self.record.forget()
+            return None
+        phase = predict_next_phase(look.signal, look.period, now=now)
+        return None if phase is None else self.record.expect(phase, self._period)
+
+    def _moved_on(self, latest: Prediction, now: float) -> Prediction:
+        """The same answer for a later moment, with the first phase after it as the next one."""
+        phase, period = latest.next_phase, latest.period
+        if phase is not None and period is not None:
+            late = min(period.spread, MAX_LATENESS * period.seconds)
+            start = first_due(phase.start, period.seconds, now=now, late=late)
+            phase = replace(phase, start=start, end=phase.end + start - phase.start)
+        return replace(
+            latest,
+            time=now,
+            window=(latest.window[0], now),
+            next_phase=phase,
+            change=None,
+            final=False,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "ring": self.ring.state(),
+            "grain": list(self.grain.state()),
+            "record": self.record.state(),
+            "history": self.history.state(),
+            "window": self._window,
+            "period": None if self._period is None else asdict(self._period),
+            "answers": list(self._answers),
+            "equal": self._equal,
+            "suspected": self._suspected,
+            "rival": self._rival,
+            "last_beat": self._last_beat,
+            "spectrum_due": self._spectrum_due,
+            "spectrum_looks": self._spectrum_looks,
+            "latest": self._latest_state(),
+        }
+
+    def _latest_state(self) -> dict[str, Any] | None:
+        if self.latest is None:
+            return None
+        phase = self.latest.next_phase
+        return {
+            "time": self.latest.time,
+            "window": list(self.latest.window),
+            "next_phase": None if phase is None else asdict(phase),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], settings: TrackerSettings) -> Tracker:
+        """Return the tracker that `state` described, with its last answer."""
+        tracker = cls(settings)
+        tracker.ring = Ring.from_state(state["ring"])
+        tracker.grain = Grain.from_state(state["grain"])
+        tracker.record = PredictionRecord.from_state(state["record"])
+        tracker.history = RequestHistory.from_state(state.get("history"))
+        tracker._window = float(state["window"])
+        tracker._period = _period_from_state(state["period"])
+        tracker._answers.extend(state["answers"])
+        tracker._equal = int(state["equal"])
+        tracker._suspected, tracker._rival = state["suspected"], state["rival"]
+        tracker._last_beat = state["last_beat"]
+        tracker._spectrum_due = float(state["spectrum_due"])
+        tracker._spectrum_looks = int(state["spectrum_looks"])
+        tracker.latest = tracker._latest_from_state(state.get("latest"))
+        return tracker
+
+    def _latest_from_state(self, state: Mapping[str, Any] | None) -> Prediction | None:
+        if state is None:
+            return None
+        phase, (start, end) = state["next_phase"], state["window"]
+        return Prediction(
+            time=float(state["time"]),
+            window=(float(start), float(end)),
+            period=self._period,
+            next_phase=None if phase is None else ExpectedPhase(**phase),
+            probabilities=frequency_ranges(self._answers),
+        )
+
+
+def _period_from_state(state: Mapping[str, Any] | None) -> Period | None:
+    if state is None:
+        return None
+    ranges = {
+        name: tuple((float(start), float(end)) for start, end in state.get(name, ()))
+        for name in ("valid_ranges", "phases")
+    }
+    return Period(**{**state, **ranges})

@@ -1,1 +1,0 @@
-"""Darshan's counters in the shape of event totals and of usage."""

@@ -1,1 +1,0 @@
-"""Who did what to which file when: the main view, and the records of every perspective."""

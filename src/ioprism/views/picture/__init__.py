@@ -1,1 +1,0 @@
-"""Calls as marks on a picture, at any zoom."""

@@ -1,1 +1,0 @@
-"""Calls over time: bandwidth, busy intervals, heat maps."""

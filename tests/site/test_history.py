@@ -210,3 +210,4 @@ def test_few_targets_are_ruled_out_where_more_of_them_are_no_faster(
     assert few[large][0] > 20 and few[large][1] == 0.0
     assert history is not None
     assert [(d.code, d.decision) for d in history.decisions] == [("few-targets", "ruled-out")]
+    assert history.decisions[0].text.startswith("Ruled out as a cause: few storage targets. ")

@@ -18,6 +18,7 @@ from ioprism.diagnosis.observed import achieved_rates
 from ioprism.diagnosis.rows import Flags, Floats
 from ioprism.diagnosis.site_knowledge import rebook, scale
 from ioprism.diagnosis.steps import Judgement
+from ioprism.diagnosis.wording import texts
 from ioprism.engine.base import Engine
 from ioprism.model.trace import MIB, Trace
 from ioprism.model.verdict import (
@@ -340,7 +341,7 @@ class CauseDecisions:
         left = _codes(causes) | _codes(kept)
         for code in _codes(verdict.causes) | _codes(verdict.possible):
             if code not in left:
-                self._rule_out(code, jobs, _best_rate(code, jobs))
+                self._rule_out(code, jobs, _best_rate(jobs))
         return rebook(replace(verdict, possible=kept), causes, "transfer")
 
     def _bound(self, cause: Cause) -> Cause | None:
@@ -399,7 +400,8 @@ class CauseDecisions:
         return replace(one, upper=upper) if upper > self.least else None
 
     def _rule_out(self, code: str, jobs: int, text: str) -> None:
-        self._note(code, "ruled-out", jobs, 0.0, text)
+        noun = texts(code)["noun"]
+        self._note(code, "ruled-out", jobs, 0.0, f"Ruled out as a cause: {noun}. {text}")
 
     def _note(self, code: str, decision: str, jobs: int, seconds: float, text: str) -> None:
         self.decisions.append(HistoryDecision(code, decision, jobs, seconds, text))
@@ -470,20 +472,15 @@ def _faster(twin: TwinSaving) -> str:
 def _no_faster(twin: TwinSaving) -> str:
     jobs = format_counted(twin.jobs, "comparable job")
     return (
-        f"Small requests are ruled out as a cause: {jobs} with large requests reached "
-        f"{format_rate(twin.others)} on this file system, this run {format_rate(twin.rate)}."
+        f"{jobs} with large requests reached {format_rate(twin.others)} on this file system, "
+        f"this run {format_rate(twin.rate)}."
     )
 
 
-def _best_rate(code: str, jobs: int) -> str:
-    return (
-        f"{code} is ruled out as a cause: none of {format_counted(jobs, 'comparable job')} "
-        "moved as many bytes faster on this file system."
-    )
+def _best_rate(jobs: int) -> str:
+    comparable = format_counted(jobs, "comparable job")
+    return f"None of {comparable} moved as many bytes faster on this file system."
 
 
 def _same_rate(jobs: int) -> str:
-    return (
-        "Few storage targets are ruled out as a cause: "
-        f"{format_counted(jobs, 'comparable job')} on more targets reached the same rate."
-    )
+    return f"{format_counted(jobs, 'comparable job')} on more targets reached the same rate."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from benchmarks.simulated_storage.cases import COUNTERS_ONLY
@@ -29,6 +31,37 @@ def most_saved(found: Verdict, code: str) -> float:
     """Seconds that a cause, or what may be one, saves at most."""
     causes = [cause.saving.high for cause in found.causes if cause.code == code]
     return max([*causes, *(one.upper for one in found.possible if one.code == code)], default=0.0)
+
+
+def _file_per_process(ranks: int, targets: int, *, slow: int) -> Trace:
+    """Each rank writes one file on one target and syncs it; on a slow target that takes long."""
+    rows = [
+        row
+        for rank in range(ranks)
+        for sync in ((0.5 + 0.03 * (rank // targets)) * (40.0 if rank % targets == slow else 1.0),)
+        for row in (
+            *({"start": 0.1 + 0.002 * n, "seconds": 0.002, "process": rank, "file": rank,
+               "operation": "write", "bytes": 4 * MIB, "offset": 4 * MIB * n} for n in range(16)),
+            {"start": 0.2, "seconds": sync, "process": rank, "file": rank, "operation": "sync",
+             "function": "fsync"},
+        )
+    ]  # fmt: skip
+    trace = trace_of(calls(rows))
+    files = trace.files.with_columns(
+        pl.Series("targets", [[rank % targets] for rank in range(ranks)]),
+        stripe_size=pl.lit(MIB, pl.Int64),
+    )
+    job = replace(trace.job, start_time=1e9, end_time=1e9 + 50.0, runtime=50.0)
+    return replace(trace, job=job, load_files=lambda: files)
+
+
+def test_ranks_that_share_a_target_do_not_hide_that_another_target_is_slow(tmp_path: Path) -> None:
+    found = of_counters(_file_per_process(192, 8, slow=3), tmp_path)
+
+    assert (found.causes[0].code, found.causes[0].culprit["target"]) == ("slow-target", 3)
+    assert found.causes[0].saving.seconds == pytest.approx(39 * (0.5 + 0.03 * 23), rel=0.1)
+    assert "38.6 times as long" in found.causes[0].title  # with the writes before the sync
+    assert not any("-o" in (one.snippet or "") for one in found.causes[0].advice)  # for all files
 
 
 def test_a_write_that_was_interrupted_does_not_hide_what_syncs_cost(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ class Exporter:
 
     def new_watch(self, store: Path | None = None) -> LoadWatch:
         source = EndpointSource(f"http://127.0.0.1:{self.server.server_port}/metrics")
-        plan = WatchPlan(timeout=0.3, store=store)
+        plan = WatchPlan(timeout=1.0, store=store)
         return LoadWatch([source], plan, lambda: self.now, lambda: self.now)
 
     def round(self, reply: Reply) -> LoadRound:
@@ -122,7 +122,7 @@ def trickled(text: str) -> Reply:
 
 
 def silent(handler: BaseHTTPRequestHandler) -> None:
-    handler.ending.wait(5.0)  # type: ignore[attr-defined]
+    handler.ending.wait(60.0)  # type: ignore[attr-defined]
 
 
 def refused(handler: BaseHTTPRequestHandler) -> None:
@@ -175,7 +175,7 @@ def test_an_answer_that_is_not_whole_changes_no_rate(exporter: Exporter, fault: 
     broken = exporter.round(fault)
     after = exporter.round(whole(scrape({"7": 100 * MIB})))
 
-    assert time.monotonic() - begun < 3.0
+    assert time.monotonic() - begun < 20.0  # an answer without an end is not waited for
     assert "no counters since" in broken.notes[0]
     assert not broken.jobs
     assert [(row.name, row.write) for row in after.jobs] == [("7", MIB)]  # 20 MiB in 20 s

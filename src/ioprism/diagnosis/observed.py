@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -142,7 +142,29 @@ class Observed:
     @cached_property
     def service(self) -> ServiceTimes:
         """How long rows occupy their targets."""
-        return service_times(self.rows, self.pieces, self.limits)
+        times = service_times(self.rows, self.pieces, self.limits)
+        if self.per_call or not len(self.pieces.call):
+            return times
+        return replace(times, occupied=times.occupied * self._used_share(times.occupied))
+
+    def _used_share(self, occupied: Floats) -> Floats:
+        """The part of each row's service that fits into the time in which its targets are used.
+
+        Ranks of a counters-only log wait for each other at a target, so their seconds add up to
+        more than the target was busy.
+        """
+        pieces, rows = self.pieces, self.rows
+        key = self.phase[pieces.call] * len(pieces.targets) + pieces.target
+        size = len(self.phases) * len(pieces.targets)
+        first, last = np.full(size, np.inf), np.zeros(size)
+        end = np.maximum(rows.end, rows.start + rows.seconds)  # counters do not time syncs
+        np.minimum.at(first, key, rows.start[pieces.call])
+        np.maximum.at(last, key, end[pieces.call])
+        total = np.maximum(self.by_target(occupied).ravel(), 1e-12)
+        share = np.where((first > 0) & (last > first), np.minimum(1.0, (last - first) / total), 1.0)
+        weight = np.bincount(pieces.call, pieces.weight, minlength=len(rows))
+        fits = np.bincount(pieces.call, pieces.weight * share[key], minlength=len(rows))
+        return np.divide(fits, weight, out=np.ones(len(rows)), where=weight > 0)
 
     @cached_property
     def waiting(self) -> Floats:

@@ -207,7 +207,9 @@ def conditions(cause: Cause, context: JobContext) -> set[str]:
         "tiny": 0 < float(facts.get("bytes_per_request", 0)) <= TINY,
         "many-files": "directory" in cause.culprit,
         "own-directory": "directory" in cause.culprit and cause.code == "slow-rank",
-        "known-targets": bool(_other_targets(cause, context.files)),
+        # A directory whose layout names targets puts all of its files on them.
+        "known-targets": len(context.files.striping) == 1
+        and bool(_other_targets(cause, context.files)),
         "unknown-target": _target_is_unknown(cause),
         "no-framework": "torch" not in said and "stage" not in cause.culprit,
         f"{facts.get('direction')}s": bool(facts.get("direction")),
@@ -298,6 +300,9 @@ def _whose(cause: Cause) -> str:
 
 
 def _ratio(cause: Cause) -> str:
+    """How much longer the same work takes: by sessions with their syncs, or else by call."""
+    if cause.facts.get("ratio"):
+        return f"{cause.facts['ratio']:.1f}"
     slow, peers = cause.contrast.slow, cause.contrast.peers
     if peers is None or not slow.median_seconds or not peers.median_seconds:
         return "several"

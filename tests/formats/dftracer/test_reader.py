@@ -135,12 +135,12 @@ def test_a_long_trace_of_sums_costs_its_lines_not_their_square() -> None:
     sums = Aggregates((), {}, origin=0, per_second=1, warn=pytest.fail)
     many = [Aggregate(1, second, "read", 1, 1, 0.1) for second in range(50_000)]
     sums.__dict__["rows"] = many  # as if they had been read
-    begun = time.monotonic()
+    begun = time.process_time()
 
     heat = sums.heatmap()
 
     assert heat["read"].list.sum().item() == len(many)
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_sums_are_the_same_however_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:

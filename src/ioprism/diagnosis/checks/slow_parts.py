@@ -100,6 +100,8 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     code, culprit = joint_culprit(observed, parts[:count])
     culprit |= _own_place(observed, changed) | observed.task(changed)
     slow, peers = _comparison_rows(observed, changed)
+    facts = _facts(observed, seconds, changed)
+    usual = facts["peer_seconds"]
     return Proposal(
         code,
         culprit,
@@ -108,7 +110,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
         max(tests[:count]),
         contrast(observed, slow, peers, code),
         REPEAT if observed.per_call else RECORD,
-        _facts(observed, seconds, changed),
+        facts | ({"ratio": facts["slow_seconds"] / usual} if usual > 0 else {}),
     )
 
 
@@ -131,10 +133,12 @@ def _serves_slower(observed: Observed, ranks: Ints) -> bool:
 
 def _change(observed: Observed, chain: Floats, changed: Flags, best_floor: Floats | None) -> Change:
     """Slow calls take what peers take; healthy targets may become the limit then."""
-    work = np.where(
-        changed, np.minimum(observed.service.occupied, chain), observed.service.occupied
-    )
-    work = _healthy_work(observed, work, changed)
+    occupied, own = observed.service.occupied, observed.own
+    if observed.per_call:
+        work = np.where(changed, np.minimum(occupied, chain), occupied)
+        work = _healthy_work(observed, work, changed)
+    else:  # a target is busy for as much less as its calls take less
+        work = occupied * np.divide(chain, own, out=np.ones(len(own)), where=own > 0)
     known = len(observed.pieces.targets) > 0
     likely = Scenario(chain, work * float(np.mean(observed.service.doubt)) if known else None)
     worst = Scenario(chain, work if known else None)

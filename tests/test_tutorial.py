@@ -47,7 +47,7 @@ def followed(name: str, folder: Path) -> str:
     plain = {key: value for key, value in os.environ.items() if not key.startswith("DFTRACER")}
     done = subprocess.run(
         ["sh", "-e"], input=f". venv/bin/activate\n{commands}", env={**plain, "COLUMNS": "200"},
-        cwd=folder, capture_output=True, text=True, timeout=240,
+        cwd=folder, capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())

@@ -54,7 +54,7 @@ def lines() -> list[str]:
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.permutations(lines()), st.lists(st.integers(1, 35), max_size=4), st.booleans())
 def test_pieces_and_repetition_change_nothing(

@@ -223,7 +223,7 @@ def test_every_job_gets_what_a_slow_and_simple_count_gives_it(seed: int) -> None
         assert found["write_bytes"].to_list() == pytest.approx(wanted, rel=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(machines(), st.sampled_from(["split", "mark"]), st.sampled_from(["restart", "drop"]))
 def test_the_three_parts_always_add_up_to_what_the_servers_moved(
     machine: tuple[pl.DataFrame, pl.DataFrame], shared: str, reset: str

@@ -122,7 +122,7 @@ def test_where_an_ordered_trace_is_cut_changes_nothing(
     same(main_view(ordered), main_view(*cut(ordered, cuts)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(made=st.lists(CALLS, max_size=25), cuts=st.lists(st.integers(0, 25), max_size=8))
 def test_jumps_across_cuts_are_seen_however_the_pieces_are_joined(
     made: list[tuple[int, int, str, str, int | None, float, float]], cuts: list[int]

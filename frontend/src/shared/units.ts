@@ -57,6 +57,22 @@ export function clock(seconds: number, step = 0.001): string {
   return `${seconds.toFixed(places)} s`;
 }
 
+// From one point in time to another, with the digits that tell the two apart: 0 to 39.5 ms, 4.64 s to 6.97 s, 0 to 10 h 25 min.
+export function span(from: number, to: number): string {
+  const step = Math.max((to - from) / 100, 1e-9), reach = Math.max(Math.abs(from), Math.abs(to)), [unit, name] = reach < 1e-3 ? [1e-6, "µs"] : reach < 1 ? [1e-3, "ms"] : [1, "s"];
+  const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / unit) - 1e-9)));
+  const text = (seconds: number): string => seconds === 0 ? "0" : step >= 1 && reach >= 100 ? dialText(seconds, step < 60) : `${(seconds / unit).toFixed(places).replace("-", "−")} ${name}`;
+  return `${text(from)} to ${text(to)}`;
+}
+
+// Hours, minutes and, where they count, seconds.
+function dialText(seconds: number, exact: boolean): string {
+  if (seconds < 0) return `−${dialText(-seconds, exact)}`;
+  const whole = Math.round(exact ? seconds : 60 * Math.round(seconds / 60)), hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60, two = (n: number): string => String(n).padStart(2, "0");
+  const rest = exact ? ` ${two(whole % 60)} s` : "";
+  return hours ? `${hours} h ${two(minutes)} min${rest}` : minutes ? `${minutes} min${rest}` : `${whole} s`;
+}
+
 export type Kind = "bytes" | "rate" | "seconds" | "count" | "share" | "time" | "number" | "rank" | "text";
 export const plain = (value: Maybe): string => missing(value) ? "–" : Number.isInteger(value) ? String(value) : String(+value.toPrecision(4));
 export const TEXT_OF: Record<Kind, (value: never) => string> = {

@@ -46,7 +46,7 @@ export class Job {
     return rank >= 0 && rank < of.length && of[rank] >= 0 ? names[of[rank]] : "";
   }
 
-  rankName(rank: number): string { return rank < 0 ? "all ranks (shared)" : `rank ${rank}`; }
+  rankName(rank: number): string { return rank < 0 ? "all ranks" : `rank ${rank}`; }
 
   // Who a mark stands for: in a coarse tile, several ranks.
   markRanks(rank: number): string { return rank >= 0 && this.rankStep > 1 ? `ranks ${rank}–${Math.min(this.ranks, rank + this.rankStep) - 1}` : this.rankName(rank); }

@@ -61,18 +61,18 @@ export class Pane extends TrackPane<Row, View> {
   }
 
   protected paintContent(pen: Pen, layout: RowLayout<Row>, first: number, last: number, shift: number, names: TickName[]): void {
-    const { rows, tops } = layout, { job } = this;
-    this.paintDensity(pen, layout, first, last, shift);
+    const { rows, tops } = layout, { job } = this, lit = layout === this.pinned && this.store.view.proof ? null : this.lit; // a peer keeps its colours: it does not take part in what is slow
+    this.paintDensity(pen, layout, first, last, shift, lit);
     for (let n = first; n < last; n += 1) {
       const row = rows[n], top = tops[n] + shift;
       if (row.kind === "chart" && row.open) drawChart(pen, row.chart, this.box(top), { job, log: this.store.view.log, file: this.file, height: row.height, names });
-      if (row.kind === "layer" || row.kind === "function") drawLanes(pen, job, lanesOf(job, row.ranks[0], row.process, row.layer, row.fn), this.paint!, this.lit, this.box(top));
+      if (row.kind === "layer" || row.kind === "function") drawLanes(pen, job, lanesOf(job, row.ranks[0], row.process, row.layer, row.fn), this.paint!, lit, this.box(top));
       if (this.excess && row.kind === "rank" && row.ranks[0] === this.excess.rank) this.hatch(pen, top, row.height);
     }
   }
 
   // Rows without lanes of their own: the busier their ranks, the fuller the colour.
-  private paintDensity(pen: Pen, layout: RowLayout<Row>, first: number, last: number, shift: number): void {
+  private paintDensity(pen: Pen, layout: RowLayout<Row>, first: number, last: number, shift: number, lit: Uint8Array | null): void {
     const { job, paint } = this, { low, high, width } = this.box(0), step = job.data.explore ? job.rankStep : 1, seen = new Set<number>(), rowOf = new Int32Array(job.ranks + 2).fill(-1), places: [number, number][] = [], share: number[] = [];
     for (let n = first; n < last; n += 1) {
       const row = layout.rows[n];
@@ -82,13 +82,13 @@ export class Pane extends TrackPane<Row, View> {
       if (index !== shared) for (const rank of row.ranks) { const base = baseOf(rank, step); rowOf[base + 1] = index; seen.add(base); }
       places.push([n, index]);
     }
-    if (places.length) this.paintGrid(pen, { low, high, width: Math.round(width), rows: share.length, rowOf, streams: 4 * seen.size < job.ranks ? job.streamsOf(seen) : undefined }, share, places.map(([n, index]) => ({ index, top: layout.tops[n] + shift, height: layout.rows[n].height })), paint!, -1);
+    if (places.length) this.paintGrid(pen, { low, high, width: Math.round(width), rows: share.length, rowOf, streams: 4 * seen.size < job.ranks ? job.streamsOf(seen) : undefined }, share, places.map(([n, index]) => ({ index, top: layout.tops[n] + shift, height: layout.rows[n].height })), paint!, lit, -1);
     for (let n = first; n < last; n += 1) {
       const row = layout.rows[n];
       if (row.kind !== "thread") continue;
       const only = new Int32Array(job.ranks + 2).fill(-1);
       only[row.ranks[0] + 1] = 0;
-      this.paintGrid(pen, { low, high, width: Math.round(width), rows: 1, rowOf: only }, [1], [{ index: 0, top: layout.tops[n] + shift, height: row.height }], paint!, row.process);
+      this.paintGrid(pen, { low, high, width: Math.round(width), rows: 1, rowOf: only }, [1], [{ index: 0, top: layout.tops[n] + shift, height: row.height }], paint!, lit, row.process);
     }
   }
 
@@ -104,8 +104,8 @@ export class Pane extends TrackPane<Row, View> {
     return imageOf(cells, grid, kinds, paint.colours, Float32Array.from(share ?? [largest(cells) || 1]), rgb("--faded"));
   }
 
-  private paintGrid(pen: Pen, grid: Grid, share: number[], places: { index: number; top: number; height: number }[], paint: Paint, process: number): void {
-    const image = this.picture(grid, share, paint, this.lit, process);
+  private paintGrid(pen: Pen, grid: Grid, share: number[], places: { index: number; top: number; height: number }[], paint: Paint, lit: Uint8Array | null, process: number): void {
+    const image = this.picture(grid, share, paint, lit, process);
     rasterCanvas ??= document.createElement("canvas");
     rasterCanvas.width = image.width; rasterCanvas.height = image.height;
     rasterCanvas.getContext("2d")!.putImageData(image, 0, 0);

@@ -212,6 +212,17 @@ def test_a_narrow_phase_can_be_hit_and_the_tooltip_gives_way(screen: Page, real_
     assert page.evaluate("() => ioprism.store.view.select.low") == phase["start"]
 
 
+def test_a_phone_goes_to_the_tracks_that_it_is_shown(screen: Page, demo_page: Path) -> None:
+    page = opened(screen, demo_page, size=PHONE)
+    page.locator(".cause > summary").first.click()
+    page.locator("[data-proof]").first.click()
+    settled(page)
+    box = page.locator("#pinned").bounding_box()
+
+    assert box is not None
+    assert 0 <= box["y"] < PHONE["height"] / 2
+
+
 def test_a_phone_shows_a_chart_on_its_first_screen(screen: Page, demo_page: Path) -> None:
     page = opened(screen, demo_page, size=PHONE)
     box = page.locator("#stage").bounding_box()
@@ -633,8 +644,10 @@ def test_functions_of_a_training_run_have_their_names(screen: Page, tmp_path: Pa
     traces = sorted((SHARED_DATA / "dftracer" / "dlio").glob("*.pfw"))
     page = opened(screen, written(analyse(read(*traces)), tmp_path))
     rows = page.locator(".label .name").all_inner_texts()
+    legend = page.inner_text("#legend")
 
     assert "▸ application" in rows
+    assert "TorchFramework.compute" in legend and "read" in legend
     assert "HDF5Reader.get_sample" in page.evaluate("() => ioprism.job.marks.functions")
     page.keyboard.press("/")
     page.keyboard.type("get_sample")

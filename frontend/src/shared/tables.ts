@@ -38,10 +38,15 @@ export function sheetTable(place: HTMLElement, sheet: Sheet, choose: Choose): vo
   draw();
 }
 
+const UNBROKEN = 24; // letters of a text that keeps to one line; longer ones, such as paths, may break anywhere
+
+// Columns without a single value are left out.
+const filled = (sheet: Sheet): number[] => sheet.columns.map((_, n) => n).filter((n) => !sheet.rows.length || sheet.rows.some((row) => row[n] !== null && row[n] !== ""));
+
 function head(sheet: Sheet, redraw: () => void): HTMLElement {
   const order = orders.get(sheet.title), row = el("tr");
-  sheet.columns.forEach((column, n) => {
-    const sorted = order?.column === n ? (order.descending ? "descending" : "ascending") : undefined;
+  filled(sheet).forEach((n) => {
+    const column = sheet.columns[n], sorted = order?.column === n ? (order.descending ? "descending" : "ascending") : undefined;
     row.append(el("th", { scope: "col", class: column.kind === "text" ? "words" : "", "aria-sort": sorted }, button(column.name, () => {
       orders.set(sheet.title, { column: n, descending: order?.column === n ? !order.descending : column.kind !== "text" });
       redraw();
@@ -52,9 +57,9 @@ function head(sheet: Sheet, redraw: () => void): HTMLElement {
 
 function line(sheet: Sheet, cells: unknown[], action: RowAction | null): HTMLElement {
   const row = el("tr", { class: action?.chosen ? "chosen" : "" });
-  cells.forEach((cell, n) => {
-    const { kind } = sheet.columns[n], text = cellText(kind, cell);
-    row.append(el("td", { class: kind === "text" ? "words" : "" }, n === 0 && action ? button(text, action.run, { class: "pick", "aria-pressed": String(action.chosen) }) : text));
+  filled(sheet).forEach((n) => {
+    const { kind } = sheet.columns[n], text = cellText(kind, cells[n]);
+    row.append(el("td", { class: kind !== "text" ? "" : text.length <= UNBROKEN ? "words short" : "words" }, n === 0 && action ? button(text, action.run, { class: "pick", "aria-pressed": String(action.chosen) }) : text));
   });
   return row;
 }

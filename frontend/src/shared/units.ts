@@ -16,6 +16,7 @@ export function bytes(value: Maybe): string {
   if (missing(value)) return "–";
   let unit = 0, amount = value;
   while (Math.abs(amount) >= 1023.5 && unit < BINARY.length - 1) { amount /= 1024; unit += 1; }
+  if (amount < 0) return `−${bytes(-value)}`;
   if (unit) return `${digits(amount)} ${BINARY[unit]}`;
   return `${Number.isInteger(amount) || Math.abs(amount) >= 10 ? amount.toFixed(0) : String(+amount.toPrecision(2))} B`;
 }
@@ -74,7 +75,7 @@ function dialText(seconds: number, exact: boolean): string {
 }
 
 export type Kind = "bytes" | "rate" | "seconds" | "count" | "share" | "time" | "number" | "rank" | "text";
-export const plain = (value: Maybe): string => missing(value) ? "–" : Number.isInteger(value) ? String(value) : String(+value.toPrecision(4));
+export const plain = (value: Maybe): string => missing(value) ? "–" : (Number.isInteger(value) ? String(value) : String(+value.toPrecision(4))).replace("-", "−");
 export const TEXT_OF: Record<Kind, (value: never) => string> = {
   bytes, rate, seconds: duration, count, share, time: (value: number) => clock(value), number: plain, rank: String, text: String,
 } as Record<Kind, (value: never) => string>;

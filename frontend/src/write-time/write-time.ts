@@ -183,7 +183,7 @@ function tabs(): Tab[] {
   const { tuning } = data;
   if (tuning) made.unshift({ id: "choices", title: "Configurations", fill: (panel) => {
     panel.replaceChildren();
-    const kept = CHOICES.map((_, n) => n).filter((n) => tuning.choices.some((row) => row[n] !== null && row[n] !== "")), columns = kept.map((n) => ({ name: CHOICES[n][0], kind: CHOICES[n][1] })), rows = tuning.choices.map((row) => kept.map((n) => n === SPEEDUP ? +Number(row[n]).toFixed(2) : row[n]));
+    const columns = CHOICES.map(([name, kind]) => ({ name, kind })), rows = tuning.choices.map((row) => row.map((cell, n) => n === SPEEDUP ? +Number(cell).toFixed(2) : cell));
     sheetTable(panel, { title: "Configurations that write the same bytes", note: "Fastest first. Clear: the intervals do not overlap.", columns, rows }, () => null);
   } });
   return made;

@@ -103,7 +103,7 @@ function possibleCard(one: { code: string; title: string; upper: number; decide:
 
 function findingCard(finding: Finding, actions: StoryActions): HTMLElement {
   const head = el("summary", {}, el("span", { class: "what" }, finding.title));
-  head.append(el("span", { class: "stake" }, finding.seconds !== null && !finding.cause ? `${duration(finding.seconds)} at stake` : LEVELS[finding.level] ?? finding.level));
+  head.append(el("span", { class: "stake" }, finding.seconds && !finding.cause ? `${duration(finding.seconds)} at stake` : LEVELS[finding.level] ?? finding.level));
   const body = el("div", { class: "body" });
   if (finding.show) body.append(el("p", { class: "actions" }, button("Highlight its calls", () => actions.show(finding.id), { "data-show": finding.id })));
   body.append(...adviceOf(finding.advice));

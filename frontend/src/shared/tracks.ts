@@ -12,6 +12,7 @@ const LABELLED = 12; // pixels from which a row has room for its name
 const TWO_LINES = 40; // pixels of a row whose name may take two lines
 const AHEAD = 0.5; // of the view: what is painted on either side while it moves
 const STRETCHED = 2; // so much wider or narrower than painted, while the view moves
+const FRAMED = 8; // pixels of rows that have room for lines above and below
 const REST = 140; // milliseconds after which a movement has ended
 const PHONE_ROOM = 420, PHONE_TALLEST = 1600; // pixels of the list where the page itself scrolls
 
@@ -240,8 +241,15 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
     pen.fillStyle = colour("--c1");
     pen.fillRect(from, 0, 1, height);
     pen.fillRect(to, 0, 1, height);
-    const chosen = (n: number): boolean => n >= 0 && n < layout.rows.length && this.selects(layout.rows[n], select);
-    if (select.ranks) for (let n = first; n <= last; n += 1) if (chosen(n) !== chosen(n - 1)) pen.fillRect(from, layout.tops[n] + shift - (chosen(n) ? 0 : 1), Math.max(1, to - from), 1);
+    const chosen = (n: number): boolean => n < last && this.selects(layout.rows[n], select);
+    for (let n = first, begin = -1; select.ranks && n <= last; n += 1) {
+      if (chosen(n)) { if (begin < 0) begin = n; continue; }
+      if (begin < 0) continue;
+      const top = layout.tops[begin] + shift, tall = layout.tops[n] + shift - top, wide = Math.max(1, to - from);
+      if (tall < FRAMED) { pen.fillRect(from - 6, top, 6, tall); pen.fillRect(to + 1, top, 6, tall); } // beside it: lines would cover so thin a row
+      else { pen.fillRect(from, top, wide, 1); pen.fillRect(from, top + tall - 1, wide, 1); }
+      begin = -1;
+    }
   }
 
   private paintThinNames(pen: Pen, layout: RowLayout<R>, first: number, last: number, shift: number): void {

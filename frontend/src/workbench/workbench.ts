@@ -218,7 +218,7 @@ class Workbench extends Shell<View, Row> {
     if (!proof) { this.highlight(cause.show ? cause.id : ""); return; }
     this.show(proof.low, proof.high);
     const pins = [proof.slow, proof.peer].filter((rank): rank is number => rank !== null).map((rank) => `rank:${rank}`);
-    this.store.set({ low: this.axis.low, high: this.axis.high, show: cause.show ? cause.id : "", proof: cause.id, pins, call: "", tab: "details", select: { low: Math.max(this.axis.first, proof.phase?.start ?? proof.low), high: Math.min(this.axis.last, proof.phase?.end ?? proof.high), ranks: pins.map((key) => key.slice(5)).join(",") } });
+    this.store.set({ low: this.axis.low, high: this.axis.high, show: cause.show ? cause.id : "", proof: cause.id, pins, call: "", layer: proof.layer, tab: "details", select: { low: Math.max(this.axis.first, proof.phase?.start ?? proof.low), high: Math.min(this.axis.last, proof.phase?.end ?? proof.high), ranks: pins.map((key) => key.slice(5)).join(",") } });
     byId("tracks").focus({ preventScroll: true });
   }
 

@@ -1,7 +1,7 @@
 // The page of `compare`: two runs aligned by phase, the difference coloured, the potential saving beside the measured one.
 import { TimeAxis } from "../shared/axis.ts";
 import { colour, css, FONT, rgb } from "../shared/colours.ts";
-import { acrossOf, drawSpan, drawSteps, largest, type Box, type Series, type TickName } from "../shared/curves.ts";
+import { acrossOf, drawHatch, drawNote, drawSpan, drawSteps, largest, imageSheet, type Box, type Series, type TickName } from "../shared/curves.ts";
 import { button, byId, el, narrowScreen, select } from "../shared/dom.ts";
 import type { Pen } from "../shared/pen.ts";
 import { card, swatch, TrackPage } from "../shared/shell.ts";
@@ -212,23 +212,9 @@ class ComparePage {
     for (const one of this.placed) {
       if (one.at + one.long < box.low || one.at > box.high) continue;
       const [from, to] = one[side], end = one.at + to - from;
-      if (one.long > to - from) this.hatch(pen, box, end, one.at + one.long, one.saved >= 0 ? SAVED : LOST);
+      if (one.long > to - from) drawHatch(pen, { ...box, top: box.top + 4 }, end, one.at + one.long, 13, one.saved >= 0 ? SAVED : LOST); // seconds that the other run needs and this one does not
       for (const phase of phases) if (phase.end > from && phase.start < to) drawSpan(pen, box, one.at + Math.max(from, phase.start) - from, one.at + Math.min(to, phase.end) - from, box.top + 4, 13, rgb(PHASE_TONES[phase.kind] ?? "--c5"), one.kind ? one.name : phase.kind);
     }
-  }
-
-  // Seconds that the other run needs and this one does not.
-  private hatch(pen: Pen, box: Box, low: number, high: number, tone: string): void {
-    const across = acrossOf(box), from = Math.max(box.left, across(low)), to = Math.min(box.left + box.width, across(high));
-    if (to - from < 1.5) return;
-    pen.clipTo(from, box.top + 4, to - from, 13);
-    pen.strokeStyle = colour(tone);
-    pen.lineWidth = 1.3;
-    pen.beginPath();
-    for (let x = from - 13; x < to; x += 6) { pen.moveTo(x, box.top + 17); pen.lineTo(x + 13, box.top + 4); }
-    pen.stroke();
-    pen.unclip();
-    pen.strokeRect(from + 0.5, box.top + 4.5, to - from - 1, 12);
   }
 
   private curvesOf(side: Side): { low: number; step: number; series: Series[] } {
@@ -254,13 +240,12 @@ class ComparePage {
   private drawRanks(pen: Pen, box: Box, height: number, names: TickName[], side: Side): void {
     const { job, paint } = this.runs[side], low = secondAt(this.placed, side, box.low), high = secondAt(this.placed, side, box.high), scale = box.width / (box.high - box.low);
     if (!paint || (!job.marks.count && job.data.timeline.count)) return; // still being unpacked
-    if (!job.marks.count) { pen.font = FONT; pen.textAlign = "left"; pen.fillStyle = colour("--dim"); pen.fillText("This trace has no per-call data to draw.", box.left + 6, box.top + height / 2); return; }
+    if (!job.marks.count) { drawNote(pen, box, "This trace has no per-call data to draw.", height); return; }
     const width = Math.max(1, Math.min(4000, Math.round((high - low) * scale))), rows = Math.min(job.ranks, Math.max(1, Math.floor(height - 4))), each = job.ranks / rows, rowOf = new Int32Array(job.ranks + 2).fill(-1);
     for (let rank = -1; rank < job.ranks; rank += 1) rowOf[rank + 1] = Math.max(0, Math.floor(rank / each));
     const layers = new Set(job.ioLayers().length ? job.ioLayers() : job.layersPresent()), grid = { low, high: Math.max(high, low + 1e-12), width, rows, rowOf }, kinds = paint.colours.length;
     const image = imageOf(rasterise(job, grid, layers, paint.category, kinds, null), grid, kinds, paint.colours, new Float32Array(rows).fill(Math.max(1, each)), rgb("--faded"));
-    sheet.width = image.width; sheet.height = image.height;
-    sheet.getContext("2d")!.putImageData(image, 0, 0);
+    const sheet = imageSheet(image);
     pen.imageSmoothingEnabled = false;
     for (const { from, to, at } of slicesOf(this.placed, side, box.low, box.high)) {
       const first = (from - low) / (high - low) * width, wide = (to - from) / (high - low) * width;
@@ -334,7 +319,6 @@ function changeOf(before: number, after: number): string {
   return Math.abs(after / before - 1) < 0.005 ? "same" : `${after >= before ? "+" : "−"}${share(Math.abs(after / before - 1))}`;
 }
 
-const sheet = document.createElement("canvas");
 const sources = (run: RunData): string => run.all.length > 1 ? `${run.all.length} runs` : run.source.join(", ");
 const phasesOf = (job: Job): PhaseOf[] => job.phases();
 

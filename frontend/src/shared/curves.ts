@@ -125,10 +125,31 @@ export function heatImage(sums: ArrayLike<number>, width: number, rows: number, 
 
 let sheet: HTMLCanvasElement | null = null;
 
-export function drawImage(pen: Pen, image: ImageData, x: number, y: number, w: number, h: number): void {
+// An image that pens can draw parts of, until the next one takes its place.
+export function imageSheet(image: ImageData): HTMLCanvasElement {
   sheet ??= document.createElement("canvas");
   sheet.width = image.width; sheet.height = image.height;
-  sheet.getContext("2d")?.putImageData(image, 0, 0);
+  sheet.getContext("2d")!.putImageData(image, 0, 0);
+  return sheet;
+}
+
+export function drawImage(pen: Pen, image: ImageData, x: number, y: number, w: number, h: number): void {
   pen.imageSmoothingEnabled = false;
-  pen.drawImage(sheet, 0, 0, image.width, image.height, x, y, w, h);
+  pen.drawImage(imageSheet(image), 0, 0, image.width, image.height, x, y, w, h);
+}
+
+const HATCH = 7; // pixels between hatch lines
+
+// Time that one has and another has not.
+export function drawHatch(pen: Pen, box: Box, low: number, high: number, height: number, tone: string): void {
+  const across = acrossOf(box), from = Math.max(box.left, across(low)), to = Math.min(box.left + box.width, across(high)), { top } = box;
+  if (to - from < 1.5) return;
+  pen.clipTo(from, top, to - from, height);
+  pen.strokeStyle = colour(tone);
+  pen.lineWidth = 1.4;
+  pen.beginPath();
+  for (let x = from - height; x < to; x += HATCH) { pen.moveTo(x, top + height); pen.lineTo(x + height, top); }
+  pen.stroke();
+  pen.unclip();
+  pen.strokeRect(from + 0.5, top + 0.5, to - from - 1, height - 1);
 }

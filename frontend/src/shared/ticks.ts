@@ -1,6 +1,6 @@
 // Where an axis has ticks and what they are called: time, bytes, counts, linear or logarithmic.
 import { ticks as linearTicks } from "d3-array";
-import { bytes, count, duration, plain, rate, share } from "./units.ts";
+import { BINARY, bytes, count, duration, plain, rate, share } from "./units.ts";
 
 export interface Tick { value: number; text: string }
 export interface Ticks { ticks: Tick[]; base: string | null; step: number } // `base`: what relative ticks count from
@@ -60,7 +60,7 @@ export function amountTicks(high: number, kind: Amount, most: number, log = fals
 function tidy(value: number, kind: Amount): string {
   if (kind === "count") return count(value);
   const power = Math.min(6, Math.floor(Math.log2(value) / 10 + 1e-9)), amount = value / 1024 ** Math.max(0, power);
-  return `${+amount.toPrecision(4)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][Math.max(0, power)]}${kind === "rate" ? "/s" : ""}`;
+  return `${+amount.toPrecision(4)} ${BINARY[Math.max(0, power)]}${kind === "rate" ? "/s" : ""}`;
 }
 
 // Steps of 1, 2, 5, … 500 of a binary unit, or a half or quarter of one, so that ticks read 20 MiB, not 19.1 MiB.

@@ -1,7 +1,7 @@
 // The one formatter of numbers on pages. Every text keeps the digits that a reader can use.
 import { format } from "d3-format";
 
-const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+export const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const grouped = format(",.0f");
 
 function digits(value: number): string {

@@ -99,3 +99,14 @@ test("a hundred thousand ranks are grouped and found by height at once", () => {
   assert.equal(all.length, rows.length + rows[0].ranks.length);
   assert.equal(layout.indexAt(layout.tops[7] + 1), 7);
 });
+
+test("a window that misses the end of a call by a rounding error does not count the call", () => {
+  const job = jobOf([[0, 0, 1, 0, 1000, 4096]]), after = summarise(job, 0, 1 - 4e-13, 2, () => true);
+  assert.deepEqual([after.calls, after.busy, after.written], [0, 0, 0]);
+});
+
+test("functions of a program are ranked by their own time, without what they call", () => {
+  const job = jobOf([[0, 2, 2, 0, 1000, 0], [0, 2, 2, 0, 900, 0], [0, 2, 2, 950, 960, 0]]);
+  Object.assign(job.marks, { functions: ["main", "compute", "log"], fn: Int32Array.from([1, 2, 3]) });
+  assert.deepEqual(job.programFunctions(3), ["compute", "main"]);
+});

@@ -5,7 +5,7 @@ import { amountTicks, scaleTicks, timeTicks } from "../src/shared/ticks.ts";
 const texts = (low: number, high: number): string[] => timeTicks(low, high, 8).ticks.map((tick) => tick.text);
 
 test("a long run has ticks at whole minutes and hours", () => {
-  assert.deepEqual(texts(0, 600), ["0 min", "2 min", "4 min", "6 min", "8 min", "10 min"]);
+  assert.deepEqual(texts(0, 600), ["0", "2 min", "4 min", "6 min", "8 min", "10 min"]);
   assert.equal(texts(0, 36000)[1], "2 h");
 });
 
@@ -46,4 +46,14 @@ test("ticks of shares that lie close together differ", () => {
 
 test("counts have whole ticks", () => {
   assert.deepEqual(amountTicks(1.4, "count", 3).map((tick) => tick.text), ["1"]);
+});
+
+test("one axis has one unit of time", () => {
+  assert.deepEqual(texts(0, 1.64), ["0.0 s", "0.5 s", "1.0 s", "1.5 s"]);
+  assert.deepEqual(texts(0, 0.0395).slice(0, 2), ["0 ms", "5 ms"]);
+});
+
+test("a track with room for one tick has one", () => {
+  for (const [high, text] of [[16, "10"], [5.9, "5"], [1, "1"], [1360, "1,000"]] as const) assert.deepEqual(amountTicks(high, "count", 1).map((tick) => tick.text), [text]);
+  assert.deepEqual(amountTicks(0.4, "count", 1), []);
 });

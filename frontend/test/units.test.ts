@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, cellText, clock, count, duration, rate, share } from "../src/shared/units.ts";
+import { bytes, cellText, clock, count, duration, plain, rate, share, span } from "../src/shared/units.ts";
 
 test("bytes keep three digits and a binary unit", () => {
   assert.deepEqual([0, 512, 1024, 47008, 3 * 2 ** 20, 2 ** 40].map(bytes), ["0 B", "512 B", "1.00 KiB", "45.9 KiB", "3.00 MiB", "1.00 TiB"]);
@@ -25,4 +25,15 @@ test("counts are grouped, shares are percent, unknown kinds are text", () => {
   assert.equal(count(1234567), "1,234,567");
   assert.equal(share(0.052), "5.2 %");
   assert.equal(cellText("__proto__", 3), "3");
+});
+
+test("two points in time have the digits that tell them apart", () => {
+  assert.equal(span(0, 0.0395), "0 to 39.5 ms");
+  assert.equal(span(4.644, 6.966), "4.64 s to 6.97 s");
+  assert.equal(span(0, 37517), "0 to 10 h 25 min");
+  assert.equal(span(9700, 9850), "2 h 41 min 40 s to 2 h 44 min 10 s");
+});
+
+test("negative numbers have a minus sign", () => {
+  assert.deepEqual([rate(-5.83e6), plain(-0.5), duration(-2), share(-0.5)], ["−5.56 MiB/s", "−0.5", "−2.00 s", "−50 %"]);
 });

@@ -41,6 +41,14 @@ def test_saved_seconds_of_all_stretches_add_up_to_the_difference() -> None:
     assert saved["write"] == pytest.approx(3.0)
 
 
+def test_a_pair_of_phases_is_named_by_what_either_does() -> None:
+    segments = align_runs(
+        run(phase(0, 1, read=100)), run(phase(0, 3, read=100, written=90)), ((0, 1), (0, 3))
+    )
+
+    assert [segment.kind for segment in segments] == ["", "read and write", ""]
+
+
 @pytest.mark.parametrize("phases", [None, run()])
 def test_without_phases_both_runs_are_one_stretch(phases: Phases | None) -> None:
     segments = align_runs(phases, run(*BEFORE), ((0.0, 5.0), (0.0, 25.0)))

@@ -73,6 +73,12 @@ def test_a_run_beside_itself_has_not_changed() -> None:
     assert verdict(found).startswith("Run time unchanged: 1 min 40 s before, 1 min 40 s after")
 
 
+def test_a_run_that_takes_many_times_as_long_has_a_factor_not_a_percentage() -> None:
+    found = beside(ComparedRun(SLOW, runtime=1.13), ComparedRun(SLOW, runtime=60.0))
+
+    assert verdict(found).startswith("Run time 53 times as long: 1.13 s before, 1 min 00 s after")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [

@@ -82,7 +82,14 @@ def test_tables_show_themselves(report: Report) -> None:
     files = report.tables["Files"]
 
     assert files.to_frame().height == len(files.rows)
-    assert "<th>time in calls</th>" in files._repr_html_()
+    assert "<th>I/O time</th>" in files._repr_html_()
+
+
+def test_phases_are_listed_in_order_of_time_by_the_names_of_their_track(report: Report) -> None:
+    rows = report.tables["Phases"].to_frame()
+
+    assert rows["from"].is_sorted() and rows.height > 3
+    assert rows["phase"].to_list()[:2] == ["write 1", "write 2"]
 
 
 def test_figures_are_those_the_trace_has_detail_for(report: Report) -> None:

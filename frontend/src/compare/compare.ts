@@ -1,21 +1,21 @@
-// The page of `compare`: two runs aligned by phase, the difference coloured, the promise beside the delivery.
+// The page of `compare`: two runs aligned by phase, the difference coloured, the potential saving beside the measured one.
 import { TimeAxis } from "../shared/axis.ts";
 import { colour, css, FONT, rgb } from "../shared/colours.ts";
-import { acrossOf, drawSpan, drawSteps, largest, type Box, type Series, type TickName } from "../shared/curves.ts";
-import { button, byId, el, select } from "../shared/dom.ts";
+import { acrossOf, drawHatch, drawNote, drawSpan, drawSteps, largest, imageSheet, type Box, type Series, type TickName } from "../shared/curves.ts";
+import { button, byId, el, narrowScreen, select } from "../shared/dom.ts";
 import type { Pen } from "../shared/pen.ts";
 import { card, swatch, TrackPage } from "../shared/shell.ts";
 import { Link, SHELL_VIEW, type ShellView } from "../shared/state.ts";
 import { sheetTable } from "../shared/tables.ts";
 import type { Tip, Track } from "../shared/tracks.ts";
 import { track } from "../shared/tracks.ts";
-import { bytes, clock, count, duration, rate, share } from "../shared/units.ts";
+import { bytes, clock, count, duration, rate, share, span } from "../shared/units.ts";
 import { callFacts, callTitle } from "../workbench/calls.ts";
 import { countedOf, phaseFacts, PHASE_TONES } from "../workbench/charts.ts";
 import { callInLanes, lanesOf } from "../workbench/lanes.ts";
 import { decodeMarks, fromBase64, inflate } from "../workbench/marks.ts";
 import { Job, type PhaseOf } from "../workbench/model.ts";
-import { paintOf, type Paint } from "../workbench/paint.ts";
+import { paintOf, shortName, type Paint } from "../workbench/paint.ts";
 import { imageOf, movedBytes, rasterise, spread } from "../workbench/raster.ts";
 import { summarise, type Amounts, type Summary } from "../workbench/summary.ts";
 import type { PageData } from "../workbench/types.ts";
@@ -35,6 +35,8 @@ interface View extends ShellView { align: string; colour: string }
 const COLUMNS = 900; // of a curve: more than a screen needs
 const NOTICEABLE = 0.01; // of the longer run: differences below are not listed
 const LISTED = 8;
+const FEW = 3; // on a phone, where the tracks come after the list
+const MANIFOLD = 10; // from here on, a factor reads better than a percentage
 const SAVED = "--gain", LOST = "--loss"; // green and purple of ColorBrewer's PRGn: colour-blind readers tell them apart
 const MISSING = { warnings: [], verdict: { line: "", first: null }, facts: [], diagnosis: null, findings: [], rhythm: null, tables: [] };
 
@@ -147,10 +149,10 @@ class ComparePage {
   // ---- The list at the left ----
 
   private story(): HTMLElement[] {
-    const parts: HTMLElement[] = [el("h2", {}, "Promise and delivery"), this.promise(), el("h2", {}, "Where the time changed")], changes = this.largestChanges();
+    const parts: HTMLElement[] = [el("h2", {}, "Potential and measured saving"), this.promise(), el("h2", {}, "Where the time changed")], changes = this.largestChanges();
     if (!changes.length) parts.push(el("p", { class: "calm" }, "No stretch of the run changed noticeably."));
     const largestChange = Math.abs(changes[0]?.saved ?? 1);
-    for (const one of changes.slice(0, LISTED)) {
+    for (const one of changes.slice(0, narrowScreen() ? FEW : LISTED)) {
       const made = button("", () => this.show(one), { class: `card change ${one.saved >= 0 ? "saved" : "lost"}` }), bar = el("span", { class: "cost" });
       bar.style.width = `${Math.max(2, 100 * Math.abs(one.saved) / largestChange)}%`;
       bar.style.background = `var(${one.saved >= 0 ? SAVED : LOST})`;
@@ -158,25 +160,25 @@ class ComparePage {
       parts.push(made);
     }
     for (const [title, list] of [["Findings that are gone", data.gone], ["New findings", data.new], ["Findings of both", data.kept]] as const) {
-      if (list.length) parts.push(el("h2", {}, `${title} (${list.length})`), el("ul", { class: "findings" }, ...list.map((one) => el("li", {}, one.title, one.stake ? el("span", { class: "hint" }, ` ${one.stake}`) : null))));
+      if (list.length) parts.push(el("details", { class: "more", open: !narrowScreen() }, el("summary", {}, el("h2", {}, `${title} (${list.length})`)), el("ul", { class: "findings" }, ...list.map((one) => el("li", {}, one.title, one.stake ? el("span", { class: "hint" }, ` ${one.stake}`) : null)))));
     }
     return parts;
   }
 
   private promise(): HTMLElement {
     const { promise, run_time: time } = data, most = Math.max(promise?.high ?? 0, Math.abs(time?.saved ?? 0), Math.abs(time?.high ?? 0), 1e-9), lines: HTMLElement[] = [];
-    if (promise) lines.push(measure("promised", promise.seconds, promise.low, promise.high, most, "--c5"));
-    if (time) lines.push(measure(time.saved >= 0 ? "delivered" : "longer by", Math.abs(time.saved), time.low, time.high, most, time.saved >= 0 ? SAVED : LOST));
+    if (promise) lines.push(measure("potential saving", promise.seconds, promise.low, promise.high, most, "--c5"));
+    if (time) lines.push(measure(time.saved >= 0 ? "saved" : "longer by", Math.abs(time.saved), time.low, time.high, most, time.saved >= 0 ? SAVED : LOST));
     const rows = data.causes.map((cause) => el("tr", {}, el("th", { scope: "row", class: "words" }, cause.title), el("td", {}, duration(cause.before)), el("td", {}, cause.after ? duration(cause.after) : "gone")));
-    const table = rows.length ? el("table", { class: "contrast" }, el("thead", {}, el("tr", {}, ...["cause", "saves before", "after"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...rows)) : el("p", { class: "hint" }, "No cause was diagnosed before the change.");
+    const table = rows.length ? el("table", { class: "contrast" }, el("thead", {}, el("tr", {}, ...["cause", "before", "after"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...rows)) : el("p", { class: "hint" }, "No cause was diagnosed before the change.");
     const state = !promise ? "" : promise.removed ? `removed: ${promise.codes.join(", ")}` : `not removed: ${promise.codes.join(", ")}`;
-    return card(state || "No promise", promise && time ? `promised ${duration(promise.seconds)}, ${time.saved >= 0 ? "delivered" : "longer by"} ${duration(Math.abs(time.saved))}` : "", [...lines, table], { open: true, level: time && time.saved < 0 ? "medium" : "" });
+    return card(state || "No saving was predicted", "", [...lines, table], { open: true, level: time && time.saved < 0 ? "medium" : "" });
   }
 
   // ---- Tracks ----
 
   private tracks(room: number): Track[] {
-    const each = Math.max(46, Math.min(170, (room - 260) / 2)), list: Track[] = [track("difference", "difference", 34, (pen, box, height) => this.drawDifference(pen, box, height, true), { tip: (at) => this.differenceTip(at), click: (at) => { const one = segmentAt(this.placed, at); if (one) this.show(one); } })];
+    const each = Math.max(46, Math.min(170, (room - 200) / 2)), list: Track[] = [track("difference", "difference", 34, (pen, box, height) => this.drawDifference(pen, box, height, true), { tip: (at) => this.differenceTip(at), click: (at) => { const one = segmentAt(this.placed, at); if (one) this.show(one); } })];
     for (const side of SIDES) list.push(track(`phases-${side}`, `${side}: phases`, 22, (pen, box) => this.drawPhases(pen, box, side), { tip: (at) => this.phaseTip(side, at), click: (at) => { const one = segmentAt(this.placed, at); if (one) this.show(one); } }));
     for (const side of SIDES) if (this.runs[side].run.timeline.count) list.push(track(`bandwidth-${side}`, `${side}: bandwidth`, 58, (pen, box, height, names) => this.drawCurve(pen, box, height, names, side), { expandable: true, tip: (at) => this.curveTip(side, at) }));
     for (const side of SIDES) list.push(track(`ranks-${side}`, `${side}: ranks`, each, (pen, box, height, names) => this.drawRanks(pen, box, height, names, side), { expandable: true, tip: (at, y, height) => this.rankTip(side, at, y, height) }));
@@ -210,23 +212,9 @@ class ComparePage {
     for (const one of this.placed) {
       if (one.at + one.long < box.low || one.at > box.high) continue;
       const [from, to] = one[side], end = one.at + to - from;
-      if (one.long > to - from) this.hatch(pen, box, end, one.at + one.long, one.saved >= 0 ? SAVED : LOST);
+      if (one.long > to - from) drawHatch(pen, { ...box, top: box.top + 4 }, end, one.at + one.long, 13, one.saved >= 0 ? SAVED : LOST); // seconds that the other run needs and this one does not
       for (const phase of phases) if (phase.end > from && phase.start < to) drawSpan(pen, box, one.at + Math.max(from, phase.start) - from, one.at + Math.min(to, phase.end) - from, box.top + 4, 13, rgb(PHASE_TONES[phase.kind] ?? "--c5"), one.kind ? one.name : phase.kind);
     }
-  }
-
-  // Seconds that the other run needs and this one does not.
-  private hatch(pen: Pen, box: Box, low: number, high: number, tone: string): void {
-    const across = acrossOf(box), from = Math.max(box.left, across(low)), to = Math.min(box.left + box.width, across(high));
-    if (to - from < 1.5) return;
-    pen.clipTo(from, box.top + 4, to - from, 13);
-    pen.strokeStyle = colour(tone);
-    pen.lineWidth = 1.3;
-    pen.beginPath();
-    for (let x = from - 13; x < to; x += 6) { pen.moveTo(x, box.top + 17); pen.lineTo(x + 13, box.top + 4); }
-    pen.stroke();
-    pen.unclip();
-    pen.strokeRect(from + 0.5, box.top + 4.5, to - from - 1, 12);
   }
 
   private curvesOf(side: Side): { low: number; step: number; series: Series[] } {
@@ -252,20 +240,19 @@ class ComparePage {
   private drawRanks(pen: Pen, box: Box, height: number, names: TickName[], side: Side): void {
     const { job, paint } = this.runs[side], low = secondAt(this.placed, side, box.low), high = secondAt(this.placed, side, box.high), scale = box.width / (box.high - box.low);
     if (!paint || (!job.marks.count && job.data.timeline.count)) return; // still being unpacked
-    if (!job.marks.count) { pen.font = FONT; pen.textAlign = "left"; pen.fillStyle = colour("--dim"); pen.fillText("This trace has no per-call data to draw.", box.left + 6, box.top + height / 2); return; }
+    if (!job.marks.count) { drawNote(pen, box, "This trace has no per-call data to draw.", height); return; }
     const width = Math.max(1, Math.min(4000, Math.round((high - low) * scale))), rows = Math.min(job.ranks, Math.max(1, Math.floor(height - 4))), each = job.ranks / rows, rowOf = new Int32Array(job.ranks + 2).fill(-1);
     for (let rank = -1; rank < job.ranks; rank += 1) rowOf[rank + 1] = Math.max(0, Math.floor(rank / each));
     const layers = new Set(job.ioLayers().length ? job.ioLayers() : job.layersPresent()), grid = { low, high: Math.max(high, low + 1e-12), width, rows, rowOf }, kinds = paint.colours.length;
     const image = imageOf(rasterise(job, grid, layers, paint.category, kinds, null), grid, kinds, paint.colours, new Float32Array(rows).fill(Math.max(1, each)), rgb("--faded"));
-    sheet.width = image.width; sheet.height = image.height;
-    sheet.getContext("2d")!.putImageData(image, 0, 0);
+    const sheet = imageSheet(image);
     pen.imageSmoothingEnabled = false;
     for (const { from, to, at } of slicesOf(this.placed, side, box.low, box.high)) {
       const first = (from - low) / (high - low) * width, wide = (to - from) / (high - low) * width;
       pen.drawImage(sheet, first, 0, Math.max(1e-3, wide), rows, acrossOf(box)(at), box.top + 2, Math.max(0.5, (to - from) * scale), height - 4);
     }
     const tall = (height - 4) / job.ranks, every = Math.max(1, Math.ceil(15 / tall));
-    for (let rank = 0; rank < job.ranks; rank += every) { const y = box.top + 2 + (rank + 0.5) * tall; if (box.left > 120 || y > box.top + 24) names.push({ text: `rank ${rank}`, y }); } // narrow: below the track's own name
+    for (let rank = 0; rank < job.ranks; rank += every) names.push({ text: `rank ${rank}`, y: box.top + 2 + (rank + 0.5) * tall });
   }
 
   // ---- What the pointer is at ----
@@ -300,14 +287,14 @@ class ComparePage {
     const { select: chosen } = this.page.store.view, low = chosen?.low ?? this.axis.low, high = chosen?.high ?? this.axis.high;
     const parts = SIDES.map((side) => { const { job } = this.runs[side], from = secondAt(this.placed, side, low), to = secondAt(this.placed, side, high); return { side, job, from, to, sum: summarise(job, job.mainLayer(), from, to, () => true) }; });
     const lines: [string, (sum: Summary) => number, (value: number) => string][] = [
-      ["lasts", (sum) => sum.seconds, duration], ["wall time with I/O", (sum) => sum.wall ?? NaN, duration], ["cumulative I/O time", (sum) => sum.busy, duration], ["calls", (sum) => sum.calls, count],
+      ["duration", (sum) => sum.seconds, duration], ["wall time with I/O", (sum) => sum.wall ?? NaN, duration], ["cumulative I/O time", (sum) => sum.busy, duration], ["calls", (sum) => sum.calls, count],
       ["read", (sum) => sum.read, bytes], ["written", (sum) => sum.written, bytes], ["average request", (sum) => sum.requests ? (sum.read + sum.written) / sum.requests : NaN, bytes], ["bandwidth", (sum) => (sum.read + sum.written) / sum.seconds, rate],
     ];
-    const timed = parts.every(({ job }) => job.timed), used = timed ? lines : lines.filter(([name]) => ["lasts", "read", "written", "bandwidth"].includes(name)); // a bin or a span is no time in calls
+    const timed = parts.every(({ job }) => job.timed), used = timed ? lines : lines.filter(([name]) => ["duration", "read", "written", "bandwidth"].includes(name)); // a bin or a span is no time in calls
     const body = used.map(([name, of, text]) => { const [a, b] = parts.map(({ sum }) => of(sum)); return el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, text(a)), el("td", {}, text(b)), el("td", {}, changeOf(a, b))); });
-    const blocks = timed ? parts.flatMap(({ side, job, sum }) => [topTable(`${side}: slowest ranks`, sum.byRank, (rank) => job.rankName(rank)), topTable(`${side}: files`, sum.byFile, (file) => job.fileName(file))]) : [];
-    const title = `${chosen ? "Selection" : this.axis.whole ? "Both runs" : "In view"}: ${parts.map(({ side, from, to }) => `${side} ${clock(from, (to - from) / 1000)} to ${clock(to, (to - from) / 1000)}`).join(", ")}`;
-    panel.replaceChildren(el("h3", { id: "in-view", class: "heading" }, title), el("div", { class: "columns" }, el("div", { class: "block" }, el("table", { class: "totals" }, el("thead", {}, el("tr", {}, ...[`clipped totals${parts.every(({ job }) => job.marks.count) ? `, ${[...new Set(parts.map(({ job }) => job.layerTitle(job.mainLayer())))].join(" and ")}` : ""}`, "before", "after", "change"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...body))), ...blocks));
+    const blocks = timed ? [...parts.map(({ side, job, sum }) => topTable(`${side}: slowest ranks`, sum.byRank, (rank) => job.rankName(rank))), ...parts.map(({ side, job, sum }) => topTable(`${side}: files`, sum.byFile, (file) => shortName(job.fileName(file), 24)))] : [];
+    const title = `${chosen ? "Selection" : this.axis.whole ? "Both runs" : "In view"}: ${parts.map(({ side, from, to }) => `${side} ${span(from, to)}`).join(", ")}`;
+    panel.replaceChildren(el("h3", { id: "in-view", class: "heading" }, title), el("div", { class: "columns" }, el("div", { class: "block" }, el("table", { class: "totals" }, el("thead", {}, el("tr", {}, ...[`totals${parts.every(({ job }) => job.marks.count) ? `, ${[...new Set(parts.map(({ job }) => job.layerTitle(job.mainLayer())))].join(" and ")}` : ""}`, "before", "after", "change"].map((text) => el("th", { scope: "col" }, text)))), el("tbody", {}, ...body))), ...blocks));
   }
 
   private fillPhases(panel: HTMLElement): void {
@@ -328,10 +315,10 @@ function topTable<K>(title: string, sums: Map<K, Amounts>, name: (key: K) => str
 
 function changeOf(before: number, after: number): string {
   if (!(before > 0) || !Number.isFinite(after)) return "–";
+  if (after >= MANIFOLD * before) return `× ${count(after / before)}`;
   return Math.abs(after / before - 1) < 0.005 ? "same" : `${after >= before ? "+" : "−"}${share(Math.abs(after / before - 1))}`;
 }
 
-const sheet = document.createElement("canvas");
 const sources = (run: RunData): string => run.all.length > 1 ? `${run.all.length} runs` : run.source.join(", ");
 const phasesOf = (job: Job): PhaseOf[] => job.phases();
 

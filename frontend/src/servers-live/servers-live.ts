@@ -13,7 +13,7 @@ import { pastOf, spansOf, verdictOf, type Load, type LoadRow, type Past, type Ro
 
 const MOST_ROUNDS = 360, MOST_JOBS = 20, TICK_MS = 1000; // an hour of rounds every 10 s; jobs that are kept of each
 const LEAST_SHOWN = 60; // seconds: the axis does not jump with each of the first rounds
-const READ = "--f1", WRITTEN = "--f5";
+const READ = "--c1", WRITTEN = "--c2"; // as on all pages
 const SUBJECT = "file system, now";
 type Kind = "jobs" | "users" | "targets";
 

@@ -17,6 +17,7 @@ import { amountPlot, heatPlot, jobsOfCell, measurePlot, movingJobs, partsOf, set
 
 interface View extends ShellView, Choice { of: string }
 
+const NONE = /^(0%|–|none)/; // of a share in words: nothing to say about it
 const { load, machine } = data, { edges } = load, MOST_LISTED = 2000, LOUDEST = 12, SHADES = 1e4; // rates that shades tell apart, from one to this
 const axis = new TimeAxis(edges[0] ?? 0, Math.max((edges[0] ?? 0) + 1, edges[edges.length - 1] ?? 1), true);
 const hours = (value: number | null): string => value === null ? "–" : value.toLocaleString("en", { maximumFractionDigits: 1 });
@@ -105,7 +106,8 @@ function story(): HTMLElement[] {
   const parts: HTMLElement[] = [el("h2", {}, "Whom to contact")], most = Math.max(1e-9, ...data.contacts.map((row) => row[4] ?? 0));
   if (!data.contacts.length) parts.push(el("p", { class: "calm" }, "No user's jobs stand out."));
   for (const [user, why, number, spent, stake] of data.contacts) parts.push(card(user, `${hours(stake)} hours at stake`, [el("p", {}, why), el("p", { class: "hint" }, `${plural(number, "job")}, ${hours(spent)} job-hours`), jobs.user.words.includes(user) ? el("p", { class: "actions" }, button("Show only these jobs", () => page.store.set({ user, cell: "", tab: "jobs" }))) : null], { level: (stake ?? 0) > 0.5 * most ? "large" : "medium" }));
-  parts.push(el("h2", {}, "What stands out"), el("p", {}, `Small requests: reads ${machine.read.small}; writes ${machine.write.small}.`), el("p", {}, data.interference.sentence), el("p", {}, data.trend.sentence), el("p", { class: "hint" }, "How every number is computed: docs/explanation/server-metrics.md of ioprism."));
+  if (!NONE.test(machine.read.small) || !NONE.test(machine.write.small)) parts.push(el("h2", {}, "Small requests"), el("p", {}, `Reads: ${machine.read.small}. Writes: ${machine.write.small}.`));
+  parts.push(el("p", { class: "hint" }, "How every number is computed: docs/explanation/server-metrics.md of ioprism."));
   return parts;
 }
 
@@ -127,7 +129,7 @@ function fillShort(panel: HTMLElement): void {
   }), facts = plainTable(["by these jobs", "bytes", "of them by the top 20 % of jobs", "80 % of jobs up to", "peak of one job", "80 % of jobs peak up to"], sums);
   facts.id = "facts";
   const rows = load.servers.map((server, n): [string, number, number] => [server, load.unattributed[0][n], load.unattributed[1][n]]).filter((row) => row[1] + row[2] > 0).sort((a, b) => b[1] + b[2] - a[1] - a[2]).slice(0, 8);
-  panel.replaceChildren(el("p", {}, `${count(picked.length)} of ${count(ALL.length)} jobs, of ${count(machine.listed)} that are listed.`), facts, el("h3", {}, "Whose bytes, over the whole record"), el("div", { class: "pairs" }, ...DIRECTIONS.map(partsOf)), el("ul", { class: "hint" }, ...machine.attribution.map((text) => el("li", {}, text))),
+  panel.replaceChildren(el("p", {}, `${count(picked.length)} of ${count(ALL.length)} jobs, of ${count(machine.listed)} that are listed.`), facts, el("h3", {}, "Whose bytes, over the whole record"), el("div", { class: "pairs" }, ...DIRECTIONS.map(partsOf)), el("p", { class: "hint" }, machine.attribution.join("; ")),
     rows.length ? plainTable(["server", "read by no listed job", "written by no listed job"], rows.map(([server, read, written]) => [server, bytes(read), bytes(written)])) : el("p", { class: "hint" }, "All bytes belong to jobs of the list."));
 }
 

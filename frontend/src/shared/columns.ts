@@ -68,8 +68,8 @@ export function reachOf(all: readonly Columns[]): [number, number] {
 }
 
 export function signedTicks(low: number, high: number, kind: Amount, most: number): { value: number; text: string }[] {
-  if (kind === "count") return linearTicks(low, high, Math.max(1, most)).map((value) => ({ value, text: plain(value).replace("-", "−") }));
-  const half = Math.max(1, low < 0 && high > 0 ? Math.floor(most / 2) : most), up = amountTicks(high, kind, half), down = amountTicks(-low, kind, half);
+  if (kind === "count") return linearTicks(low, high, Math.max(1, most)).map((value) => ({ value, text: plain(value) }));
+  const room = (reach: number): number => Math.max(1, Math.floor(most * reach / (Math.max(0, high) + Math.max(0, -low)))), up = amountTicks(high, kind, room(high)), down = -low > (high - low) / most ? amountTicks(-low, kind, room(-low)) : [];
   return [...down.map(({ value, text }) => ({ value: -value, text: `−${text}` })), ...(low < 0 || up.length ? [{ value: 0, text: "0" }] : []), ...up];
 }
 

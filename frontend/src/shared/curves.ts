@@ -63,8 +63,25 @@ export function drawUpward(pen: Pen, box: Box, ticks: Tick[], up: (value: number
     const y = Math.round(up(value));
     pen.fillStyle = colour("--line");
     pen.fillRect(box.left, y, box.width, 1);
-    names.push({ text, y: box.left < 120 ? Math.max(y, box.top + 24) : y }); // narrow: below the chart's own name
+    names.push({ text, y });
   }
+}
+
+const HALF = 6, APART = 11; // pixels: half of a name's height, and between the middles of two
+export interface NamedPlace { top: number; bottom: number; until: number; below: number } // a row, and how far its own name reaches to the right and down
+
+// Names of ticks stay within their row, clear of its name and of one another; the one that a row must have stands below its name.
+export function clearNames(names: TickName[], placeOf: (y: number) => NamedPlace, wide: (text: string) => number, left: number): TickName[] {
+  const rows = new Map<number, TickName[]>(), kept: TickName[] = [];
+  for (const name of names) { const { top } = placeOf(name.y); rows.set(top, [...(rows.get(top) ?? []), name]); }
+  for (const list of rows.values()) {
+    const { top, bottom, until, below } = placeOf(list[0].y), here: TickName[] = [];
+    const covers = ({ text, y }: TickName): boolean => y - HALF < below && left - 5 - wide(text) < until;
+    for (const name of list.map(({ text, y }) => ({ text, y: Math.max(top + HALF, Math.min(bottom - HALF, y)) }))) if (!covers(name) && here.every((other) => Math.abs(other.y - name.y) >= APART)) here.push(name);
+    if (!here.length && below + 2 * HALF <= bottom) here.push({ text: list[0].text, y: Math.max(list[0].y, below + HALF) });
+    kept.push(...here);
+  }
+  return kept;
 }
 
 // Names of upward ticks stand left of the charts, where no data is.
@@ -108,10 +125,31 @@ export function heatImage(sums: ArrayLike<number>, width: number, rows: number, 
 
 let sheet: HTMLCanvasElement | null = null;
 
-export function drawImage(pen: Pen, image: ImageData, x: number, y: number, w: number, h: number): void {
+// An image that pens can draw parts of, until the next one takes its place.
+export function imageSheet(image: ImageData): HTMLCanvasElement {
   sheet ??= document.createElement("canvas");
   sheet.width = image.width; sheet.height = image.height;
-  sheet.getContext("2d")?.putImageData(image, 0, 0);
+  sheet.getContext("2d")!.putImageData(image, 0, 0);
+  return sheet;
+}
+
+export function drawImage(pen: Pen, image: ImageData, x: number, y: number, w: number, h: number): void {
   pen.imageSmoothingEnabled = false;
-  pen.drawImage(sheet, 0, 0, image.width, image.height, x, y, w, h);
+  pen.drawImage(imageSheet(image), 0, 0, image.width, image.height, x, y, w, h);
+}
+
+const HATCH = 7; // pixels between hatch lines
+
+// Time that one has and another has not.
+export function drawHatch(pen: Pen, box: Box, low: number, high: number, height: number, tone: string): void {
+  const across = acrossOf(box), from = Math.max(box.left, across(low)), to = Math.min(box.left + box.width, across(high)), { top } = box;
+  if (to - from < 1.5) return;
+  pen.clipTo(from, top, to - from, height);
+  pen.strokeStyle = colour(tone);
+  pen.lineWidth = 1.4;
+  pen.beginPath();
+  for (let x = from - height; x < to; x += HATCH) { pen.moveTo(x, top + height); pen.lineTo(x + height, top); }
+  pen.stroke();
+  pen.unclip();
+  pen.strokeRect(from + 0.5, top + 0.5, to - from - 1, height - 1);
 }

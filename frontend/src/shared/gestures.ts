@@ -53,7 +53,7 @@ function bindStage<R extends TrackRow, V extends ShellView>(pane: TrackPane<R, V
     const [x, y] = local(event), draft = pane.draft;
     pane.draft = null;
     if (begin && kept && dragging && draft) actions.select(draft.low, draft.high, draft.ranks);
-    else if (begin && kept && !dragging) actions.click(pane.hit(x, y, pinned));
+    else if (begin && kept && !dragging) { actions.hover(null, 0, 0); actions.click(pane.hit(x, y, pinned)); } // the panel says what the tooltip said
     begin = null;
     dragging = false;
     pane.askAbove();

@@ -3,6 +3,8 @@ import { byId, el } from "./dom.ts";
 
 export interface Command { title: string; keys: string[]; run: () => void }
 
+const KEY_NAMES: Record<string, string> = { " ": "Space", ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc" };
+
 // Keys are written as KeyboardEvent.key names; letters without Shift are lower case.
 export function commandFor(commands: Command[], event: KeyboardEvent): Command | undefined {
   const name = `${event.ctrlKey || event.metaKey ? "Ctrl+" : ""}${event.altKey ? "Alt+" : ""}${event.key}`;
@@ -15,7 +17,7 @@ export function openPalette(commands: Command[]): void {
   const fill = (): void => {
     const wanted = box.value.toLowerCase();
     list.replaceChildren(...commands.filter((one) => one.title.toLowerCase().includes(wanted)).map((one) => {
-      const made = el("button", { type: "button" }, el("span", {}, one.title), el("span", { class: "keys" }, ...one.keys.slice(0, 2).map((key) => el("kbd", {}, key === " " ? "Space" : key))));
+      const made = el("button", { type: "button" }, el("span", {}, one.title), el("span", { class: "keys" }, ...one.keys.slice(0, 2).map((key) => el("kbd", {}, KEY_NAMES[key] ?? key))));
       made.addEventListener("click", () => { dialog.close(); one.run(); });
       return el("li", {}, made);
     }));

@@ -1,7 +1,7 @@
 // The shell of every page: verdict on top, list at the left, tracks in the centre, details below, and one link for all of it.
 import type { TimeAxis } from "./axis.ts";
 import { forgetColours, isDark } from "./colours.ts";
-import { button, byId, el } from "./dom.ts";
+import { button, byId, el, narrowScreen } from "./dom.ts";
 import { save } from "./download.ts";
 import { bindGestures } from "./gestures.ts";
 import { commandFor, openPalette, type Command } from "./palette.ts";
@@ -60,7 +60,13 @@ export abstract class Shell<V extends ShellView, R extends TrackRow> {
   protected change(change: Partial<ShellView>, soon = false): void { this.store.set(change as Partial<V>, soon); }
   toggle(key: string): void { const { open } = this.store.view; this.change({ open: open.includes(key) ? open.filter((one) => one !== key) : [...open, key] }); }
   pin(key: string): void { const { pins } = this.store.view; this.change({ pins: pins.includes(key) ? pins.filter((one) => one !== key) : [...pins, key] }); }
-  show(low: number, high: number): void { this.moved = true; this.axis.show(low, high); this.moved = false; }
+  show(low: number, high: number): void {
+    this.moved = true;
+    this.axis.show(low, high);
+    this.moved = false;
+    const { top } = byId("tracks").getBoundingClientRect();
+    if (narrowScreen() && (top < 0 || top > 0.6 * window.innerHeight)) requestAnimationFrame(() => byId("chips").parentElement!.scrollIntoView({ block: "start" })); // it was asked for from elsewhere on a long page
+  }
 
   // Another whole of the time axis; what the link shows of it stays.
   setWhole(first: number, last: number): void {

@@ -19,12 +19,13 @@ export function sheetTable(place: HTMLElement, sheet: Sheet, choose: Choose): vo
     if (order) rows.sort((a, b) => (order.descending ? -1 : 1) * compare(a[order.column], b[order.column]));
     return rows;
   };
+  const shown = filled(sheet);
   const draw = (): void => {
     const rows = kept(), actions = rows.map((row) => choose(row, sheet)), first = actions.findIndex((action) => action?.chosen);
     if (first >= limit) limit = first + FIRST_ROWS;
     const body = el("tbody");
-    rows.slice(0, limit).forEach((row, n) => body.append(line(sheet, row, actions[n])));
-    holder.replaceChildren(el("table", {}, head(sheet, draw), body));
+    rows.slice(0, limit).forEach((row, n) => body.append(line(sheet, shown, row, actions[n])));
+    holder.replaceChildren(el("table", {}, head(sheet, shown, draw), body));
     if (rows.length > limit) holder.append(button(`show ${count(Math.min(MORE_ROWS, rows.length - limit))} of ${count(rows.length - limit)} more`, () => { limit += MORE_ROWS; draw(); }));
     const chosen = body.querySelector("tr.chosen");
     if (chosen) requestAnimationFrame(() => chosen.scrollIntoView({ block: "nearest" }));
@@ -38,10 +39,15 @@ export function sheetTable(place: HTMLElement, sheet: Sheet, choose: Choose): vo
   draw();
 }
 
-function head(sheet: Sheet, redraw: () => void): HTMLElement {
+const UNBROKEN = 24; // letters of a text that keeps to one line; longer ones, such as paths, may break anywhere
+
+// Columns without a single value are left out.
+const filled = (sheet: Sheet): number[] => sheet.columns.map((_, n) => n).filter((n) => !sheet.rows.length || sheet.rows.some((row) => row[n] !== null && row[n] !== ""));
+
+function head(sheet: Sheet, shown: number[], redraw: () => void): HTMLElement {
   const order = orders.get(sheet.title), row = el("tr");
-  sheet.columns.forEach((column, n) => {
-    const sorted = order?.column === n ? (order.descending ? "descending" : "ascending") : undefined;
+  shown.forEach((n) => {
+    const column = sheet.columns[n], sorted = order?.column === n ? (order.descending ? "descending" : "ascending") : undefined;
     row.append(el("th", { scope: "col", class: column.kind === "text" ? "words" : "", "aria-sort": sorted }, button(column.name, () => {
       orders.set(sheet.title, { column: n, descending: order?.column === n ? !order.descending : column.kind !== "text" });
       redraw();
@@ -50,11 +56,11 @@ function head(sheet: Sheet, redraw: () => void): HTMLElement {
   return el("thead", {}, row);
 }
 
-function line(sheet: Sheet, cells: unknown[], action: RowAction | null): HTMLElement {
+function line(sheet: Sheet, shown: number[], cells: unknown[], action: RowAction | null): HTMLElement {
   const row = el("tr", { class: action?.chosen ? "chosen" : "" });
-  cells.forEach((cell, n) => {
-    const { kind } = sheet.columns[n], text = cellText(kind, cell);
-    row.append(el("td", { class: kind === "text" ? "words" : "" }, n === 0 && action ? button(text, action.run, { class: "pick", "aria-pressed": String(action.chosen) }) : text));
+  shown.forEach((n) => {
+    const { kind } = sheet.columns[n], text = cellText(kind, cells[n]);
+    row.append(el("td", { class: kind !== "text" ? "" : text.length <= UNBROKEN ? "words short" : "words" }, n === 0 && action ? button(text, action.run, { class: "pick", "aria-pressed": String(action.chosen) }) : text));
   });
   return row;
 }

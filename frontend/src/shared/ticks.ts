@@ -1,6 +1,6 @@
 // Where an axis has ticks and what they are called: time, bytes, counts, linear or logarithmic.
 import { ticks as linearTicks } from "d3-array";
-import { bytes, count, duration, plain, rate, share } from "./units.ts";
+import { BINARY, bytes, count, duration, plain, rate, share } from "./units.ts";
 
 export interface Tick { value: number; text: string }
 export interface Ticks { ticks: Tick[]; base: string | null; step: number } // `base`: what relative ticks count from
@@ -19,15 +19,16 @@ export function timeStep(span: number, most: number): number {
 function clockText(value: number, step: number): string {
   const whole = Math.round(Math.abs(value)), two = (n: number): string => String(n).padStart(2, "0"), sign = value < 0 ? "−" : "";
   const hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60, rest = whole % 60;
+  if (!whole) return "0";
   if (step % 3600 === 0) return `${sign}${hours} h`;
   if (hours) return `${sign}${hours} h ${two(minutes)} min`;
   return rest || step % 60 ? `${sign}${minutes} min ${two(rest)} s` : `${sign}${minutes} min`;
 }
 
-function shortText(value: number, step: number): string {
-  const [unit, name] = UNITS.find(([size]) => step >= size * 0.999 || size === 1e-9) ?? UNITS[3];
-  const places = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-6));
-  return `${(value / unit).toFixed(places).replace("-", "−")} ${name}`;
+const unitOf = (reach: number): [number, string] => UNITS.find(([size]) => reach >= size * 0.999) ?? UNITS[3];
+
+function shortText(value: number, step: number, [unit, name] = unitOf(step)): string {
+  return `${(value / unit).toFixed(Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-6))).replace("-", "−")} ${name}`;
 }
 
 // Ticks of seconds between low and high; far from 0 and close together, they count from a base.
@@ -36,17 +37,12 @@ export function timeTicks(low: number, high: number, most: number): Ticks {
   const relative = step < 1 && Math.abs(low) / step > RELATIVE;
   const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step) - 1e-9)));
   const base = first * step, ticks: Tick[] = [];
+  const unit = unitOf(Math.max(Math.abs(low), Math.abs(high))); // one for all: 0.5 s, 1.0 s, 1.5 s
   for (let n = 0; base + n * step <= high + step * 1e-6 && n <= 2 * most + 2; n += 1) {
     const value = base + n * step;
-    const text = relative ? `+${shortText(n * step, step)}` : step >= 60 ? clockText(value, step) : step >= 1 ? (Math.abs(value) >= 120 && step % 1 === 0 ? `${value.toFixed(0)} s` : shortText(value, step)) : secondsText(value, step);
-    ticks.push({ value, text });
+    ticks.push({ value, text: relative ? `+${shortText(n * step, step)}` : step >= 60 ? clockText(value, step) : shortText(value, step, unit) });
   }
   return { ticks, base: relative ? `${base.toFixed(places)} s` : null, step };
-}
-
-function secondsText(value: number, step: number): string {
-  if (Math.abs(value) < 1 || Math.abs(value) / step <= 100) return shortText(value, Math.abs(value) >= 1 ? Math.min(step, 1) : step);
-  return `${value.toFixed(Math.ceil(-Math.log10(step) - 1e-6))} s`;
 }
 
 export type Amount = "bytes" | "rate" | "count";
@@ -57,14 +53,14 @@ export function amountTicks(high: number, kind: Amount, most: number, log = fals
   if (!(high > 0)) return [];
   const binary = kind !== "count";
   if (log) return logTicks(Math.max(low, high / 1e12), high, binary ? 2 : 10, most).map((value) => ({ value, text: NAME[kind](value) }));
-  const values = binary ? binaryTicks(high, most) : linearTicks(0, high, most).filter((value) => Number.isInteger(value));
+  const values = binary ? binaryTicks(high, most) : countTicks(high, most);
   return values.filter((value) => value > 0 && value <= high).map((value) => ({ value, text: tidy(value, kind) }));
 }
 
 function tidy(value: number, kind: Amount): string {
   if (kind === "count") return count(value);
   const power = Math.min(6, Math.floor(Math.log2(value) / 10 + 1e-9)), amount = value / 1024 ** Math.max(0, power);
-  return `${+amount.toPrecision(4)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][Math.max(0, power)]}${kind === "rate" ? "/s" : ""}`;
+  return `${+amount.toPrecision(4)} ${BINARY[Math.max(0, power)]}${kind === "rate" ? "/s" : ""}`;
 }
 
 // Steps of 1, 2, 5, … 500 of a binary unit, or a half or quarter of one, so that ticks read 20 MiB, not 19.1 MiB.
@@ -76,14 +72,18 @@ function binaryTicks(high: number, most: number): number[] {
   return Array.from({ length: Math.floor(high / step) + 1 }, (_, n) => n * step);
 }
 
+// Whole numbers; where there is room for one only, the largest round one.
+function countTicks(high: number, most: number): number[] {
+  const whole = linearTicks(0, high, most).filter((value) => Number.isInteger(value) && value > 0), power = 10 ** Math.floor(Math.log10(high));
+  return whole.length || high < 1 ? whole : [power * Math.max(...[1, 2, 5].filter((factor) => factor * power <= high))];
+}
+
 function logTicks(low: number, high: number, base: number, most: number): number[] {
   const first = Math.ceil(Math.log(low) / Math.log(base) - 1e-9), last = Math.floor(Math.log(high) / Math.log(base) + 1e-9);
   const unit = base === 2 ? 5 : 1, step = unit * Math.max(1, Math.ceil((last - first) / unit / Math.max(1, most))), values: number[] = [];
   for (let power = Math.ceil(first / step) * step; power <= last; power += step) values.push(base ** power);
   return values;
 }
-
-export { duration };
 
 // ---- Calendar time: seconds since 1970, named in UTC ----
 const MINUTE = 60, HOUR = 3600, DAY = 86400;
@@ -134,7 +134,7 @@ function logSeconds(low: number, high: number, most: number): number[] {
 
 // Ticks are round numbers, so that they need no zeros behind the point: 20 s, 2 min, 10 %.
 function roundText(value: number, kind: ScaleKind, name: (value: number) => string): string {
-  if (kind === "share") return `${+(100 * value).toPrecision(3)} %`;
+  if (kind === "share") return `${+(100 * value).toPrecision(3)} %`.replace("-", "−");
   if (kind !== "seconds") return name(value);
   return value >= 3600 ? `${+(value / 3600).toPrecision(3)} h` : value >= 60 ? `${+(value / 60).toPrecision(3)} min` : name(value).replace(/\.0+ /, " ");
 }

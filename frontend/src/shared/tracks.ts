@@ -1,7 +1,7 @@
 // The track list: an overview, a time axis, pinned rows, and rows of which only the visible ones exist.
 import { drawTimeAxis, type TimeAxis } from "./axis.ts";
 import { colour, FONT } from "./colours.ts";
-import { paintTickNames, type Box, type TickName } from "./curves.ts";
+import { clearNames, paintTickNames, type Box, type NamedPlace, type TickName } from "./curves.ts";
 import { byId, el, narrowScreen, reducedMotion } from "./dom.ts";
 import { canvasPen, type Pen } from "./pen.ts";
 import type { Selection, ShellView, Store } from "./state.ts";
@@ -12,6 +12,7 @@ const LABELLED = 12; // pixels from which a row has room for its name
 const TWO_LINES = 40; // pixels of a row whose name may take two lines
 const AHEAD = 0.5; // of the view: what is painted on either side while it moves
 const STRETCHED = 2; // so much wider or narrower than painted, while the view moves
+const FRAMED = 8; // pixels of rows that have room for lines above and below
 const REST = 140; // milliseconds after which a movement has ended
 const PHONE_ROOM = 420, PHONE_TALLEST = 1600; // pixels of the list where the page itself scrolls
 
@@ -159,6 +160,9 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
   private drawSheet(sheet: Sheet, layout: RowLayout<R>, top: number, height: number): void {
     const [first, last] = layout.visible(top, top + height), { left, width } = this, pen = fitCanvas(sheet.canvas, left + width, height);
     if (!sheet.shown || !this.serves(sheet.shown)) this.paintPicture(sheet, layout, first, last, -top, height);
+    pen.clipTo(left, 0, width, height);
+    this.paintSelection(pen, layout, first, last, -top); // beneath: calls keep the colours of their legend
+    pen.unclip();
     if (sheet.picture.height) this.putPicture(pen, sheet, height);
     pen.clipTo(left, 0, width, height);
     this.paintAbove(pen, layout, first, last, -top, height);
@@ -194,7 +198,8 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
     pen.clipTo(left, 0, width, height);
     this.paintContent(pen, layout, first, last, shift, names);
     pen.unclip();
-    paintTickNames(pen, names, left);
+    pen.font = FONT;
+    paintTickNames(pen, clearNames(names, (y) => this.nameOf(pen, layout, y - shift, shift), (text) => pen.measureText(text).width, left), left);
     this.paintThinNames(pen, layout, first, last, shift);
     for (let n = first; n < last; n += 1) {
       if (!hasName(rows[n])) continue;
@@ -203,21 +208,48 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
     }
   }
 
+  // Where the name of a row is: it takes two lines where a chart is tall and the screen narrow.
+  private nameOf(pen: Pen, layout: RowLayout<R>, y: number, shift: number): NamedPlace {
+    const n = Math.max(0, Math.min(layout.rows.length - 1, layout.indexAt(y))), row = layout.rows[n], top = layout.tops[n] + shift;
+    const wide = 4 + 10 * row.depth + (this.canPin(row) && !(narrowScreen() && row.kind === "chart") ? 18 : 0) + 1.1 * pen.measureText(`${row.expandable ? "▾ " : ""}${row.label}`).width + 6;
+    const two = narrowScreen() && row.kind === "chart" && row.height >= TWO_LINES && wide > this.left;
+    return { top, bottom: top + row.height, until: Math.min(this.left, wide), below: top + (two ? 26 : 15) };
+  }
+
   private paintAbove(pen: Pen, layout: RowLayout<R>, first: number, last: number, shift: number, height: number): void {
-    this.paintSelection(pen, layout, first, last, shift, height);
+    this.paintEdges(pen, layout, first, last, shift, height);
     this.paintOver(pen, layout, first, last, shift);
     if (this.cursor !== null) { pen.fillStyle = colour("--cursor"); pen.fillRect(this.left + this.axis.across(this.cursor, this.width), 0, 1, height); }
   }
 
-  private paintSelection(pen: Pen, layout: RowLayout<R>, first: number, last: number, shift: number, height: number): void {
+  private get selection(): { select: Selection; from: number; to: number } | null {
     const select = this.draft ?? this.store.view.select, { axis, left, width } = this;
-    if (!select) return;
-    const from = left + axis.across(select.low, width), to = left + axis.across(select.high, width);
+    return select && { select, from: left + axis.across(select.low, width), to: left + axis.across(select.high, width) };
+  }
+
+  private paintSelection(pen: Pen, layout: RowLayout<R>, first: number, last: number, shift: number): void {
+    if (!this.selection) return;
+    const { select, from, to } = this.selection;
     pen.fillStyle = colour("--select");
     for (let n = first; n < last; n += 1) if (!select.ranks || this.selects(layout.rows[n], select)) pen.fillRect(from, layout.tops[n] + shift, Math.max(1, to - from), layout.rows[n].height);
+  }
+
+  // The edges of the selection lie above: a row that is full of calls hides what is beneath.
+  private paintEdges(pen: Pen, layout: RowLayout<R>, first: number, last: number, shift: number, height: number): void {
+    if (!this.selection) return;
+    const { select, from, to } = this.selection;
     pen.fillStyle = colour("--c1");
     pen.fillRect(from, 0, 1, height);
     pen.fillRect(to, 0, 1, height);
+    const chosen = (n: number): boolean => n < last && this.selects(layout.rows[n], select);
+    for (let n = first, begin = -1; select.ranks && n <= last; n += 1) {
+      if (chosen(n)) { if (begin < 0) begin = n; continue; }
+      if (begin < 0) continue;
+      const top = layout.tops[begin] + shift, tall = layout.tops[n] + shift - top, wide = Math.max(1, to - from);
+      if (tall < FRAMED) { pen.fillRect(from - 6, top, 6, tall); pen.fillRect(to + 1, top, 6, tall); } // beside it: lines would cover so thin a row
+      else { pen.fillRect(from, top, wide, 1); pen.fillRect(from, top + tall - 1, wide, 1); }
+      begin = -1;
+    }
   }
 
   private paintThinNames(pen: Pen, layout: RowLayout<R>, first: number, last: number, shift: number): void {
@@ -295,6 +327,9 @@ export abstract class TrackPane<R extends TrackRow, V extends ShellView = ShellV
     const height = Math.min(this.layout.height, Math.max(this.scroll.clientHeight, 60)), top = OVERVIEW + AXIS + this.pinned.height;
     this.paintHead(pen);
     const all = this.pinned.rows.length ? new RowLayout([...this.pinned.rows, ...this.layout.rows]) : this.layout, [first, last] = all.visible(0, this.pinned.height + height);
+    pen.clipTo(this.left, 0, this.width, top + height);
+    this.paintSelection(pen, all, first, last, OVERVIEW + AXIS);
+    pen.unclip();
     this.paintRows(pen, all, first, last, OVERVIEW + AXIS, top + height);
     pen.clipTo(this.left, 0, this.width, top + height);
     this.paintAbove(pen, all, first, last, OVERVIEW + AXIS, top + height);

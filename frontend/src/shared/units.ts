@@ -1,7 +1,7 @@
 // The one formatter of numbers on pages. Every text keeps the digits that a reader can use.
 import { format } from "d3-format";
 
-const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+export const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const grouped = format(",.0f");
 
 function digits(value: number): string {
@@ -16,6 +16,7 @@ export function bytes(value: Maybe): string {
   if (missing(value)) return "–";
   let unit = 0, amount = value;
   while (Math.abs(amount) >= 1023.5 && unit < BINARY.length - 1) { amount /= 1024; unit += 1; }
+  if (amount < 0) return `−${bytes(-value)}`;
   if (unit) return `${digits(amount)} ${BINARY[unit]}`;
   return `${Number.isInteger(amount) || Math.abs(amount) >= 10 ? amount.toFixed(0) : String(+amount.toPrecision(2))} B`;
 }
@@ -57,8 +58,24 @@ export function clock(seconds: number, step = 0.001): string {
   return `${seconds.toFixed(places)} s`;
 }
 
+// From one point in time to another, with the digits that tell the two apart: 0 to 39.5 ms, 4.64 s to 6.97 s, 0 to 10 h 25 min.
+export function span(from: number, to: number): string {
+  const step = Math.max((to - from) / 100, 1e-9), reach = Math.max(Math.abs(from), Math.abs(to)), [unit, name] = reach < 1e-3 ? [1e-6, "µs"] : reach < 1 ? [1e-3, "ms"] : [1, "s"];
+  const places = Math.max(0, Math.min(9, Math.ceil(-Math.log10(step / unit) - 1e-9)));
+  const text = (seconds: number): string => seconds === 0 ? "0" : step >= 1 && reach >= 100 ? dialText(seconds, step < 60) : `${(seconds / unit).toFixed(places).replace("-", "−")} ${name}`;
+  return `${text(from)} to ${text(to)}`;
+}
+
+// Hours, minutes and, where they count, seconds.
+function dialText(seconds: number, exact: boolean): string {
+  if (seconds < 0) return `−${dialText(-seconds, exact)}`;
+  const whole = Math.round(exact ? seconds : 60 * Math.round(seconds / 60)), hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60, two = (n: number): string => String(n).padStart(2, "0");
+  const rest = exact ? ` ${two(whole % 60)} s` : "";
+  return hours ? `${hours} h ${two(minutes)} min${rest}` : minutes ? `${minutes} min${rest}` : `${whole} s`;
+}
+
 export type Kind = "bytes" | "rate" | "seconds" | "count" | "share" | "time" | "number" | "rank" | "text";
-export const plain = (value: Maybe): string => missing(value) ? "–" : Number.isInteger(value) ? String(value) : String(+value.toPrecision(4));
+export const plain = (value: Maybe): string => missing(value) ? "–" : (Number.isInteger(value) ? String(value) : String(+value.toPrecision(4))).replace("-", "−");
 export const TEXT_OF: Record<Kind, (value: never) => string> = {
   bytes, rate, seconds: duration, count, share, time: (value: number) => clock(value), number: plain, rank: String, text: String,
 } as Record<Kind, (value: never) => string>;

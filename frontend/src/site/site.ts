@@ -2,7 +2,7 @@
 import { TimeAxis } from "../shared/axis.ts";
 import { colour, css, FONT, inkOn, rgb } from "../shared/colours.ts";
 import { acrossOf, drawNote, drawSpan, type Box } from "../shared/curves.ts";
-import { byId, el } from "../shared/dom.ts";
+import { byId, el, narrowScreen } from "../shared/dom.ts";
 import type { Pen } from "../shared/pen.ts";
 import type { Match } from "../shared/search.ts";
 import { card, chip, factList, swatch, TrackPage } from "../shared/shell.ts";
@@ -23,6 +23,8 @@ interface View extends ShellView { app: string; filter: string }
 const data = JSON.parse(byId("data").textContent ?? "{}") as SiteData;
 const DAY = 86400, MOST_CELLS = 60, EVENT = 20, TONES = 8;
 const READABLE = { width: 46, height: 18 }; // pixels of a cell that has room for its name
+const LETTER = 6.4; // pixels of a letter of the areas' text, on average
+const FEW = 3; // cards that a phone shows before the rest is folded
 const KINDS: [string, string, string][] = [["slow", "slow target or node", "--c2"], ["changed", "changed application", "--c4"], ["", "jobs that disturb each other", "--c1"]];
 const kindOf = (event: Event): [string, string, string] => KINDS.find(([begin]) => event.kind.startsWith(begin))!;
 const hours = (value: number): string => value > 0 && value < 0.001 ? "below 0.001 node-hours" : `${value >= 100 ? count(value) : +value.toPrecision(2)} node-hours`;
@@ -88,15 +90,21 @@ function story(): HTMLElement[] {
   const most = Math.max(1e-9, ...data.advice.map((one) => one.hours));
   return [
     el("h2", {}, "What to do first"), ...(advice.length ? [] : [el("p", { class: "calm" }, data.advice.length ? "Nothing matches." : "No job has a cause worth removing.")]),
-    el("div", { id: "advice" }, ...advice.map((one, n) => {
-      const made = card(`${one.applications}: ${one.title}`, `${hours(one.hours)} in ${plural(one.jobs, "job")}`, [one.advice ? el("p", { class: "advice" }, one.advice) : null, look(one.log, one.report)], { open: n < 3, level: one.hours > 0.3 * most ? "large" : "medium" }), bar = el("span", { class: "cost" });
+    el("div", { id: "advice" }, ...folded(advice.map((one, n) => {
+      const made = card(`${one.applications}: ${one.title}`, `${hours(one.hours)} in ${plural(one.jobs, "job")}`, [one.advice ? el("p", { class: "advice" }, one.advice) : null, look(one.log, one.report)], { open: n < 3 && !narrowScreen(), level: one.hours > 0.3 * most ? "large" : one.hours > 0.03 * most ? "medium" : "small" }), bar = el("span", { class: "cost" });
       bar.style.width = `${Math.max(2, 100 * one.hours / most)}%`;
       made.querySelector("summary")!.append(bar);
       return made;
-    })),
-    el("h2", {}, "What happened"), ...(events.length ? [] : [el("p", { class: "calm" }, "Nothing certain.")]),
+    }))),
+    el("h2", {}, "What happened"), ...(events.length ? [] : [el("p", { class: "calm" }, "No significant change.")]),
     el("ul", { id: "events" }, ...events.map((event) => { const made = el("button", { type: "button", class: "pick" }, event.text); made.addEventListener("click", () => showEvent(event)); return el("li", {}, made); })),
   ];
+}
+
+// On a phone, the areas come after the list: only its head is shown.
+function folded(cards: HTMLElement[]): HTMLElement[] {
+  if (!narrowScreen() || cards.length <= FEW) return cards;
+  return [...cards.slice(0, FEW), el("details", { class: "more" }, el("summary", {}, `${cards.length - FEW} more`), ...cards.slice(FEW))];
 }
 
 function showEvent(event: Event): void {
@@ -115,10 +123,10 @@ function drawTreemap(): void {
     const { name, parts, value } = items[n], cell = el("button", { type: "button", title: `${name}: ${hours(value)}`, "aria-pressed": String(app === name) });
     Object.assign(cell.style, { left: `${100 * box.x / wide}%`, top: `${100 * box.y / high}%`, width: `${100 * box.width / wide}%`, height: `${100 * box.height / high}%` });
     const named = box.width >= READABLE.width && box.height >= 2 * READABLE.height, top = named ? 18 : 0;
-    if (named) cell.append(el("span", { class: "head" }, el("b", {}, name), ` ${hours(value)}`));
+    if (named) cell.append(el("span", { class: "head" }, el("b", {}, name), fits(`${name} ${hours(value)}`, box.width) ? ` ${hours(value)}` : ""));
     const inside = Object.entries(parts).filter(([, part]) => part > 0).sort((a, b) => b[1] - a[1]);
     squarify(inside.map(([, part]) => part), box.width, Math.max(1, box.height - top)).forEach((part, k) => {
-      const [cause, amount] = inside[k], tone = toneOf(cause), span = el("span", { class: "part", title: `${name}, ${cause}: ${hours(amount)}` }, part.height < READABLE.height ? "" : part.width >= 2 * READABLE.width ? `${cause} ${hours(amount)}` : part.width >= READABLE.width ? hours(amount).split(" ")[0] : "");
+      const [cause, amount] = inside[k], tone = toneOf(cause), span = el("span", { class: "part", title: `${name}, ${cause}: ${hours(amount)}` }, labelOf(cause, hours(amount), part));
       Object.assign(span.style, { left: `${part.x}px`, top: `${top + part.y}px`, width: `${part.width}px`, height: `${part.height}px`, background: `var(${tone})`, color: inkOn(rgb(tone)) });
       cell.append(span);
     });
@@ -128,12 +136,21 @@ function drawTreemap(): void {
   }));
 }
 
+const fits = (text: string, wide: number): boolean => LETTER * text.length + 10 <= wide;
+
+// The cause and its hours, in as many lines as there is room for; a number alone has no meaning.
+function labelOf(cause: string, amount: string, { width, height }: { width: number; height: number }): string {
+  const lines = Math.floor(height / READABLE.height), longest = Math.max(...`${cause} ${amount}`.split(/[ -]/).map((word) => word.length + 1));
+  if (lines < 1 || !fits("x".repeat(longest), width)) return "";
+  return LETTER * (cause.length + amount.length + 1) * 1.25 <= lines * (width - 10) ? `${cause} ${amount}` : LETTER * cause.length * 1.25 <= lines * (width - 10) ? cause : "";
+}
+
 // ---- What happened, and the jobs that lose most, over time ----
 
 function tracks(): Track[] {
   const { filter, app } = page.store.view, jobs = data.jobs.filter((job) => job.start !== null && has(`${job.application} ${job.user} ${job.cause} ${job.log}`, filter) && (!app || job.application === app)), most = Math.max(1e-9, ...jobs.map(({ saving }) => saving));
   const list: Track[] = [], events = data.events.filter((event) => has(`${event.kind} ${event.text}`, filter));
-  if (!events.length) list.push(track("events", "events", EVENT, (pen, box, height) => drawNote(pen, box, "Nothing happened that chance does not explain.", height)));
+  if (!events.length) list.push(track("events", "events", EVENT, (pen, box, height) => drawNote(pen, box, "no significant change", height)));
   for (const event of events) {
     const [, , tone] = kindOf(event), end = event.to ?? event.from + DAY, number = data.events.indexOf(event);
     list.push(track(`event:${number}`, `${event.kind.replace("-", " ")}: ${event.subject}`, EVENT, (pen, box) => drawEvent(pen, box, event, tone), {
@@ -141,7 +158,7 @@ function tracks(): Track[] {
     }));
   }
   if (jobs.length) list.push(track("jobs", "jobs that lose most", 84, (pen, box, height, names) => {
-    names.push({ text: `${+most.toPrecision(2)} node-h`, y: box.top + 34 });
+    names.push({ text: `${+most.toPrecision(2)} node-hours`, y: box.top + 20 });
     for (const job of jobs) drawJob(pen, box, height, job, most);
   }, { tip: (time) => jobTip(jobs, time), click: (time) => { const job = nearest(jobs, time); if (job) page.store.set({ app: job.application, tab: "details" }); } }));
   return list;
@@ -195,7 +212,7 @@ function fillDetails(panel: HTMLElement): void {
     if (one) parts.push(el("h3", {}, `${app}: ${hours(sum(one.parts))} could be saved`), factList(Object.entries(one.parts).filter(([, part]) => part > 0).sort((a, b) => b[1] - a[1]).map(([cause, part]) => [cause, hours(part)])));
     for (const { title, advice: text, log, report } of advice) parts.push(el("p", {}, `${title}. ${text ?? ""}`), look(log, report));
     if (jobs.length) sheetTable(panelPart(parts), jobSheet(jobs), (row) => chooseRow(row, jobSheet(jobs)));
-  } else parts.push(factList(data.facts, true), el("p", { class: "hint" }, "Areas above are node-hours that could be saved: choose an application to see its causes and jobs. Below: what chance explains in fewer than one of a thousand such stores."));
+  } else parts.push(factList(data.facts, true), el("p", { class: "hint" }, "Areas above are node-hours that could be saved: choose an application to see its causes and jobs. Below: changes whose false-alarm probability is below 0.1 %."));
   panel.replaceChildren(...parts);
 }
 

@@ -211,7 +211,7 @@ function tabs(): Tab[] {
   return [
     { id: "jobs", title: "Jobs", fill: (panel) => {
       panel.replaceChildren();
-      sheetTable(panel, { title: "Jobs by need", note: "Overlaps first, then jobs whose phases come at other times than predicted, then the next phase.", columns: [text("job"), text("needs attention"), { name: "period", kind: "seconds" }, { name: "confidence", kind: "share" }, text("next phase"), { name: "sure", kind: "share" }, { name: "moves", kind: "bytes" }, { name: "on time", kind: "share" }, { name: "messages", kind: "count" }],
+      sheetTable(panel, { title: "Jobs by need", note: "Overlaps first, then jobs whose phases come at other times than predicted, then the next phase.", columns: [text("job"), text("needs attention"), { name: "period", kind: "seconds" }, { name: "confidence", kind: "share" }, text("next phase"), { name: "probability", kind: "share" }, { name: "bytes", kind: "bytes" }, { name: "on time", kind: "share" }, { name: "messages", kind: "count" }],
         rows: byNeed(fleet).map(({ job, need }) => [job.job, need.text, job.period, job.confidence, job.ahead.length ? countdown(job) : "", job.ahead[0]?.confidence ?? null, job.ahead[0]?.bytes ?? null, job.on_time_share, job.messages]) }, (row) => ({ run: () => choose(String(row[0])), chosen: false })); // a chosen row would be scrolled to with every answer
     } },
     { id: "predictions", title: "Predictions", fill: (panel) => {

@@ -25,11 +25,12 @@ export function findCall(job: Job, key: string): number {
   return best;
 }
 
-export function callFacts(job: Job, i: number): Facts {
+// `exact`: the begin to the last digit of the trace, else as the call's length needs it.
+export function callFacts(job: Job, i: number, exact = false): Facts {
   const { marks } = job, calls = callsOf(marks, i), file = marks.file[i], host = job.hostOf(marks.rank[i]), targets = job.targetsOf(i);
   const facts: Facts = [["interface", job.layerTitle(marks.layer[i])], job.rankStep > 1 ? ["ranks", job.markRanks(marks.rank[i])] : ["rank", `${marks.rank[i] < 0 ? "all" : marks.rank[i]}${host ? ` on ${host}` : ""}`]];
   if (marks.process) facts.push(["thread", job.threadName(marks.process[i])]);
-  facts.push(["from", clock(timeOf(marks, i), marks.tick)], ["took", duration(lengthOf(marks, i))]);
+  facts.push(["from", clock(timeOf(marks, i), exact ? marks.tick : Math.max(marks.tick, lengthOf(marks, i) / 100))], ["took", duration(lengthOf(marks, i))]);
   if (marks.calls && !job.bins) facts.push(["calls", count(calls)], ["time in calls", duration(busyOf(marks, i))]);
   if (hasBytes(marks, i)) facts.push([calls > 1 ? "moved" : "size", bytes(marks.bytes[i])]);
   if (movesBytes(marks, i) && lengthOf(marks, i) > 0 && !job.bins) facts.push(["rate", rate(marks.bytes[i] / lengthOf(marks, i))]);

@@ -20,7 +20,7 @@ export const forgetCurves = (): void => kept.clear();
 export function chartsOf(job: Job): Chart[] {
   const layers = phaseLayers(job), list: Chart[] = [];
   if (layers.length) list.push({ id: "phases", title: "phases", height: 6 + 14 * layers.length, open: true });
-  if (job.marks.count) list.push({ id: "bandwidth", title: job.counters ? "average bandwidth" : "bandwidth", height: 66, open: true });
+  if (job.marks.count) list.push({ id: "bandwidth", title: "bandwidth", height: 66, open: true });
   if (job.marks.count && job.data.timeline.source === "calls") list.push({ id: "concurrency", title: "calls in flight", height: 44, open: true });
   if (job.data.rhythm?.period) list.push({ id: "period", title: "period", height: 48, open: false });
   if (job.targets.length) list.push({ id: "targets", title: "storage targets", height: Math.max(40, Math.min(120, 4 + 8 * job.targets.length)), open: false });
@@ -101,10 +101,12 @@ function drawPhases(pen: Pen, box: Box, { job }: ChartContext): void {
   });
 }
 
-export function phaseAt(job: Job, time: number, y: number): PhaseOf | null {
+// The phase at a time, or the closest within `slack` seconds: a phase may be narrower than a pointer can hit.
+export function phaseAt(job: Job, time: number, y: number, slack: number): PhaseOf | null {
   const layers = phaseLayers(job), layer = layers[Math.min(layers.length - 1, Math.max(0, Math.floor((y - 3) / 14)))];
-  const phase = layer ? job.data.phases[layer].phases.find((one) => time >= one.start && time <= one.end) : undefined;
-  return phase ? { ...phase, layer } : null;
+  let best: PhaseOf | null = null, closest = slack;
+  for (const one of layer ? job.data.phases[layer].phases : []) { const away = Math.max(0, one.start - time, time - one.end); if (away <= closest) { best = { ...one, layer }; closest = away; if (!away) break; } }
+  return best;
 }
 
 // The signal whose period was found, a line where each of its phases begins, and the next one that is due.
@@ -202,12 +204,12 @@ export function curveFacts(job: Job, id: string, box: Box, time: number): Facts 
   const curves = kept.get(id);
   if (!curves || !job.marks.count) return [];
   const n = Math.floor((time - curves.low) / (curves.high - curves.low) * COLUMNS);
-  return [["at", clock(time, (box.high - box.low) / 1000)], ...curves.series.map(({ name, values }): [string, string] => [name, id === "bandwidth" ? rate(values[n]) : count(values[n])])];
+  return [["at", clock(time, (box.high - box.low) / 1000)], ...(job.counters ? [["shown", "average from first to last call"] as [string, string]] : []), ...curves.series.map(({ name, values }): [string, string] => [name, id === "bandwidth" ? rate(values[n]) : count(values[n])])];
 }
 
 export function phaseFacts(job: Job, phase: PhaseOf): Facts {
   const facts: Facts = [["from", `${clock(phase.start)} for ${duration(phase.end - phase.start)}`], ["ranks", count(phase.ranks)], ["calls", count(phase.operations)], ["moved", bytes(phase.bytes)]];
-  if (phase.slowest.rank !== null) facts.push(["slowest", `${job.rankName(phase.slowest.rank)}: ${duration(phase.slowest.time)} in calls`]);
-  if (phase.fastest.rank !== null) facts.push(["fastest", `${job.rankName(phase.fastest.rank)}: ${duration(phase.fastest.time)} in calls`]);
+  if (phase.slowest.rank !== null) facts.push(["slowest", `${job.rankName(phase.slowest.rank)}: ${duration(phase.slowest.time)} in I/O`]);
+  if (phase.fastest.rank !== null) facts.push(["fastest", `${job.rankName(phase.fastest.rank)}: ${duration(phase.fastest.time)} in I/O`]);
   return facts;
 }

@@ -1,6 +1,6 @@
 // The details panel: totals of the selection beside the rest, and the pinned call with its surroundings.
 import { button, el, select } from "../shared/dom.ts";
-import { bytes, clock, count, duration, plural, rate, share } from "../shared/units.ts";
+import { bytes, count, duration, plural, rate, share, span } from "../shared/units.ts";
 import { around, callFacts, callTitle } from "./calls.ts";
 import type { Job } from "./model.ts";
 import { SIZE_NAMES, shortName } from "./paint.ts";
@@ -25,7 +25,7 @@ export function fillDetails(place: HTMLElement, input: DetailInput): void {
 
 function callPart({ job, call, actions }: DetailInput): HTMLElement {
   const { before, after, above, below } = around(job, call), link = button("Copy link", () => actions.copy(link)), facts = el("dl", { class: "facts" });
-  for (const [name, text] of callFacts(job, call)) {
+  for (const [name, text] of callFacts(job, call, true)) {
     const file = job.marks.file[call];
     facts.append(el("dt", {}, name), el("dd", { title: text }, name === "file" ? button(text, () => actions.showFile(file), { class: "pick", title: "Highlight all calls on this file" }) : text));
   }
@@ -47,14 +47,14 @@ function selectionPart({ job, layer, low, high, select: chosen, actions }: Detai
   const everyone = !chosen?.ranks, whole = everyone && from <= job.data.time[0] && to >= job.data.time[1];
   const others = everyone && chosen && !job.loaded ? otherPhases(job, layer, chosen) : [];
   const rest = others.length ? average(others) : everyone ? (whole || job.loaded ? null : without(totals(job, layer), inside)) : summarise(job, layer, from, to, (rank) => !wanted(rank) && (!there || (rank >= there[0] && rank <= there[1])));
-  const restName = others.length ? (others.length > 1 ? `average of ${count(others.length)} like it` : "the one like it") : everyone ? "rest of the run" : "other ranks, same time", step = (to - from) / 1000;
-  const title = `${chosen ? "Selection" : whole ? "Whole run" : "In view"}: ${clock(from, step)} to ${clock(to, step)}${chosen?.ranks ? `, ${/^\d+$/.test(chosen.ranks) ? "rank" : "ranks"} ${chosen.ranks.length > 40 ? `${chosen.ranks.slice(0, 38)}…` : chosen.ranks}` : there ? `, ranks ${there[0]}-${there[1]}` : ""}`;
+  const restName = others.length ? (others.length > 1 ? `average of ${count(others.length)} like it` : "the one like it") : everyone ? "rest of the run" : "other ranks, same time";
+  const title = `${chosen ? "Selection" : whole ? "Whole run" : "In view"}: ${span(from, to)}${chosen?.ranks ? `, ${/^\d+$/.test(chosen.ranks) ? "rank" : "ranks"} ${chosen.ranks.length > 40 ? `${chosen.ranks.slice(0, 38)}…` : chosen.ranks}` : there ? `, ranks ${there[0]}-${there[1]}` : ""}`;
   const layers = job.ioLayers().map((one): [string, string] => [job.data.layers[one], job.layerTitle(one)]);
   const tools = el("p", { class: "actions" });
   if (layers.length > 1) tools.append(select("interface", layers, job.data.layers[layer], actions.layer));
   if (chosen) tools.append(button("Zoom to it", actions.zoom), button("Clear", actions.clear));
   tools.append(button("Save calls as CSV", actions.csv, { id: "save-csv" }));
-  return el("section", { class: "selection", "aria-label": "Selection" }, el("h3", { id: "in-view" }, title), tools, el("div", { class: "columns" },
+  return el("section", { class: "selection", "aria-label": "Selection" }, el("div", { class: "heading" }, el("h3", { id: "in-view" }, title), tools), el("div", { class: "columns" },
     totalsTable(job, inside, rest, restName),
     bars(job.timed, job.timed ? "Slowest ranks" : "Ranks", inside.byRank, rest && everyone && job.timed ? rest.byRank : null, (rank) => job.markRanks(rank), (rank) => actions.showRank(rank), others.length ? "in others" : "elsewhere"),
     job.marks.fn ? bars(true, "Functions", inside.byFunction, null, (name) => name, (name) => actions.showFunction(name)) : null,
@@ -84,7 +84,7 @@ function totals(job: Job, layer: number): Summary {
 
 function totalsTable(job: Job, inside: Summary, rest: Summary | null, restName: string): HTMLElement {
   const lines: [string, (sum: Summary) => string][] = [
-    ["lasts", (sum) => duration(sum.seconds)], ["ranks", (sum) => count(sum.ranks)],
+    ["duration", (sum) => duration(sum.seconds)], ["ranks", (sum) => count(sum.ranks)],
     ["cumulative I/O time", (sum) => duration(sum.busy)], ["per rank, average", (sum) => duration(sum.busy / sum.ranks)],
     ["share of the ranks' time", (sum) => sum.seconds > 0 ? share(sum.busy / sum.ranks / sum.seconds) : "–"],
     ["wall time with I/O", (sum) => sum.wall === null ? "–" : duration(sum.wall)], ["calls", (sum) => count(sum.calls)],
@@ -92,22 +92,22 @@ function totalsTable(job: Job, inside: Summary, rest: Summary | null, restName: 
     ["average request", (sum) => sum.requests ? bytes((sum.read + sum.written) / sum.requests) : "–"],
     ["bandwidth", (sum) => sum.seconds > 0 ? rate((sum.read + sum.written) / sum.seconds) : "–"],
   ];
-  const timeless = ["lasts", "ranks", "calls", "read", "written", "average request", "bandwidth"]; // a bin or a span is no time in calls
-  const used = job.timed ? lines : lines.filter(([name]) => timeless.includes(name) && !(job.bins && (name === "calls" || name === "average request")));
-  const head = el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "clipped totals"), el("th", { scope: "col" }, "here"), rest ? el("th", { scope: "col" }, restName) : null));
+  const timeless = ["duration", "ranks", "calls", "read", "written", "average request", "bandwidth"]; // a bin or a span is no time in calls
+  const used = (job.timed ? lines : lines.filter(([name]) => timeless.includes(name) && !(job.bins && (name === "calls" || name === "average request")))).filter(([, of]) => of(inside) !== "–");
+  const head = el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "totals"), el("th", { scope: "col", title: "Of calls that reach beyond the window, only the part inside counts" }, "here"), rest ? el("th", { scope: "col" }, restName) : null));
   return el("div", { class: "block" }, el("table", { class: "totals" }, head, el("tbody", {}, ...used.map(([name, of]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, of(inside)), rest ? el("td", {}, of(rest)) : null)))));
 }
 
 function bars<K>(timed: boolean, title: string, map: Map<K, Amounts>, rest: Map<K, Amounts> | null, name: (key: K) => string, choose: (key: K) => void, restName = ""): HTMLElement | null {
   const size = (sums: Amounts): number => timed ? sums.busy : sums.bytes, list = top(map, LISTED, size);
   if (!list.length) return null;
-  const most = Math.max(...list.map(([, sums]) => size(sums)), 1e-12), body = el("tbody");
+  const most = Math.max(...list.map(([, sums]) => size(sums)), 1e-12), body = el("tbody"), counted = list.every(([, sums]) => !sums.bytes);
   for (const [key, sums] of list) {
     const bar = el("span", { class: "bar" });
     bar.style.width = `${Math.max(1, 40 * size(sums) / most)}px`;
-    body.append(el("tr", {}, el("td", { class: "words" }, button(name(key), () => choose(key), { class: "pick" })), el("td", { class: "drawn" }, bar), timed ? el("td", {}, duration(sums.busy)) : null, el("td", {}, sums.bytes ? bytes(sums.bytes) : plural(sums.calls, "call")), rest ? el("td", { class: "rest" }, duration(rest.get(key)?.busy ?? 0)) : null));
+    body.append(el("tr", {}, el("td", { class: "words" }, button(name(key), () => choose(key), { class: "pick" })), el("td", { class: "drawn" }, bar), timed ? el("td", {}, duration(sums.busy)) : null, el("td", {}, counted ? count(sums.calls) : sums.bytes ? bytes(sums.bytes) : plural(sums.calls, "call")), rest ? el("td", { class: "rest" }, duration(rest.get(key)?.busy ?? 0)) : null));
   }
-  return el("div", { class: "block" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col", colspan: "2" }, title), timed ? el("th", { scope: "col" }, "time") : null, el("th", { scope: "col" }, "moved"), rest ? el("th", { scope: "col" }, restName) : null)), body));
+  return el("div", { class: "block" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col", colspan: "2" }, title), timed ? el("th", { scope: "col" }, "time") : null, el("th", { scope: "col" }, counted ? "calls" : "moved"), rest ? el("th", { scope: "col" }, restName) : null)), body));
 }
 
 export function sizeBars(title: string, sizes: { read: number[]; write: number[] }, rest: { read: number[]; write: number[] } | null, restName: string): HTMLElement | null {

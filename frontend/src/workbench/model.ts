@@ -4,6 +4,8 @@ import type { PageData, Phase } from "./types.ts";
 
 export interface PhaseOf extends Phase { layer: string }
 const NO_ROWS = new Int32Array(0);
+const LEAST_SHARE = 0.02; // of the program's time: functions below do not need a colour
+const FEW_RANKS = 8; // tell as well as all which functions of a program take most time
 
 export class Job {
   marks: Marks = decodeMarks({ count: 0, origin: 0, tick: 1, functions: [], columns: [["start", 8], ["duration", 8], ["rank", 4], ["file", 4], ["bytes", 8], ["offset", 8], ["kind", 1], ["flags", 1]] }, new Uint8Array(0));
@@ -46,7 +48,7 @@ export class Job {
     return rank >= 0 && rank < of.length && of[rank] >= 0 ? names[of[rank]] : "";
   }
 
-  rankName(rank: number): string { return rank < 0 ? "all ranks (shared)" : `rank ${rank}`; }
+  rankName(rank: number): string { return rank < 0 ? "all ranks" : `rank ${rank}`; }
 
   // Who a mark stands for: in a coarse tile, several ranks.
   markRanks(rank: number): string { return rank >= 0 && this.rankStep > 1 ? `ranks ${rank}–${Math.min(this.ranks, rank + this.rankStep) - 1}` : this.rankName(rank); }
@@ -94,6 +96,30 @@ export class Job {
     const streams: number[] = [];
     for (const rank of ranks) for (const s of this.byStream.get(rank) ?? []) streams.push(s);
     return streams;
+  }
+
+  // The functions in which the program itself, without what it calls, spends most time; chosen once, so that colours stay.
+  private ownFunctions: string[] | null = null;
+  programFunctions(most: number): string[] {
+    if (this.ownFunctions) return this.ownFunctions;
+    const { marks } = this, ranks = new Set<number>(), own = new Map<string, number>();
+    if (!marks.fn) return [];
+    for (let s = 0; s + 1 < marks.streams.length && ranks.size < FEW_RANKS; s += 1) if (this.isProgram(marks.layer[marks.streams[s]])) ranks.add(marks.rank[marks.streams[s]]);
+    for (const rank of ranks) {
+      const callers = new Map<number, { name: string; end: number }[]>(), add = (name: string, time: number): void => { own.set(name, (own.get(name) ?? 0) + time); };
+      for (const i of this.rowsOfRank(rank)) {
+        if (!this.isProgram(marks.layer[i])) continue;
+        const start = marks.start[i], process = marks.process ? marks.process[i] : 0, open = callers.get(process) ?? [], name = this.functionName(i);
+        while (open.length && open[open.length - 1].end <= start) open.pop();
+        if (open.length) add(open[open.length - 1].name, -marks.duration[i]);
+        add(name, marks.duration[i]);
+        open.push({ name, end: start + marks.duration[i] });
+        callers.set(process, open);
+      }
+    }
+    const least = LEAST_SHARE * [...own.values()].reduce((sum, time) => sum + time, 0), names = [...own].filter(([, time]) => time > least).sort((a, b) => b[1] - a[1]).slice(0, most).map(([name]) => name);
+    if (names.length) this.ownFunctions = names;
+    return names;
   }
 
   isProgram(layer: number): boolean { return this.data.layers[layer] === "application"; }

@@ -1,7 +1,7 @@
 // The tracks of a job: charts, then hosts, ranks, threads, interfaces and functions.
 import type { TimeAxis } from "../shared/axis.ts";
 import { colour, rgb } from "../shared/colours.ts";
-import { acrossOf, drawImage, heatImage, largest, type TickName } from "../shared/curves.ts";
+import { drawHatch, drawImage, heatImage, largest, imageSheet, type TickName } from "../shared/curves.ts";
 import type { Pen } from "../shared/pen.ts";
 import { inRanks, writeRanks, type Selection, type Store } from "../shared/state.ts";
 import { OVERVIEW, TrackPane, type Hit, type RowLayout } from "../shared/tracks.ts";
@@ -13,8 +13,6 @@ import type { Paint } from "./paint.ts";
 import { buildRows, LANE, rowTitle, type Row } from "./rows.ts";
 import { imageOf, movedBytes, rasterise, spread, type Grid } from "./raster.ts";
 import type { View } from "./state.ts";
-
-const HATCH = 7; // pixels between hatch lines
 
 export interface Excess { rank: number; from: number; to: number }
 
@@ -61,18 +59,18 @@ export class Pane extends TrackPane<Row, View> {
   }
 
   protected paintContent(pen: Pen, layout: RowLayout<Row>, first: number, last: number, shift: number, names: TickName[]): void {
-    const { rows, tops } = layout, { job } = this;
-    this.paintDensity(pen, layout, first, last, shift);
+    const { rows, tops } = layout, { job } = this, lit = layout === this.pinned && this.store.view.proof ? null : this.lit; // a peer keeps its colours: it does not take part in what is slow
+    this.paintDensity(pen, layout, first, last, shift, lit);
     for (let n = first; n < last; n += 1) {
       const row = rows[n], top = tops[n] + shift;
       if (row.kind === "chart" && row.open) drawChart(pen, row.chart, this.box(top), { job, log: this.store.view.log, file: this.file, height: row.height, names });
-      if (row.kind === "layer" || row.kind === "function") drawLanes(pen, job, lanesOf(job, row.ranks[0], row.process, row.layer, row.fn), this.paint!, this.lit, this.box(top));
-      if (this.excess && row.kind === "rank" && row.ranks[0] === this.excess.rank) this.hatch(pen, top, row.height);
+      if (row.kind === "layer" || row.kind === "function") drawLanes(pen, job, lanesOf(job, row.ranks[0], row.process, row.layer, row.fn), this.paint!, lit, this.box(top));
+      if (this.excess && row.kind === "rank" && row.ranks[0] === this.excess.rank) drawHatch(pen, this.box(top), this.excess.from, this.excess.to, row.height - 1, "--ink");
     }
   }
 
   // Rows without lanes of their own: the busier their ranks, the fuller the colour.
-  private paintDensity(pen: Pen, layout: RowLayout<Row>, first: number, last: number, shift: number): void {
+  private paintDensity(pen: Pen, layout: RowLayout<Row>, first: number, last: number, shift: number, lit: Uint8Array | null): void {
     const { job, paint } = this, { low, high, width } = this.box(0), step = job.data.explore ? job.rankStep : 1, seen = new Set<number>(), rowOf = new Int32Array(job.ranks + 2).fill(-1), places: [number, number][] = [], share: number[] = [];
     for (let n = first; n < last; n += 1) {
       const row = layout.rows[n];
@@ -82,13 +80,13 @@ export class Pane extends TrackPane<Row, View> {
       if (index !== shared) for (const rank of row.ranks) { const base = baseOf(rank, step); rowOf[base + 1] = index; seen.add(base); }
       places.push([n, index]);
     }
-    if (places.length) this.paintGrid(pen, { low, high, width: Math.round(width), rows: share.length, rowOf, streams: 4 * seen.size < job.ranks ? job.streamsOf(seen) : undefined }, share, places.map(([n, index]) => ({ index, top: layout.tops[n] + shift, height: layout.rows[n].height })), paint!, -1);
+    if (places.length) this.paintGrid(pen, { low, high, width: Math.round(width), rows: share.length, rowOf, streams: 4 * seen.size < job.ranks ? job.streamsOf(seen) : undefined }, share, places.map(([n, index]) => ({ index, top: layout.tops[n] + shift, height: layout.rows[n].height })), paint!, lit, -1);
     for (let n = first; n < last; n += 1) {
       const row = layout.rows[n];
       if (row.kind !== "thread") continue;
       const only = new Int32Array(job.ranks + 2).fill(-1);
       only[row.ranks[0] + 1] = 0;
-      this.paintGrid(pen, { low, high, width: Math.round(width), rows: 1, rowOf: only }, [1], [{ index: 0, top: layout.tops[n] + shift, height: row.height }], paint!, row.process);
+      this.paintGrid(pen, { low, high, width: Math.round(width), rows: 1, rowOf: only }, [1], [{ index: 0, top: layout.tops[n] + shift, height: row.height }], paint!, lit, row.process);
     }
   }
 
@@ -104,27 +102,11 @@ export class Pane extends TrackPane<Row, View> {
     return imageOf(cells, grid, kinds, paint.colours, Float32Array.from(share ?? [largest(cells) || 1]), rgb("--faded"));
   }
 
-  private paintGrid(pen: Pen, grid: Grid, share: number[], places: { index: number; top: number; height: number }[], paint: Paint, process: number): void {
-    const image = this.picture(grid, share, paint, this.lit, process);
-    rasterCanvas ??= document.createElement("canvas");
-    rasterCanvas.width = image.width; rasterCanvas.height = image.height;
-    rasterCanvas.getContext("2d")!.putImageData(image, 0, 0);
+  private paintGrid(pen: Pen, grid: Grid, share: number[], places: { index: number; top: number; height: number }[], paint: Paint, lit: Uint8Array | null, process: number): void {
+    const image = this.picture(grid, share, paint, lit, process);
+    const sheet = imageSheet(image);
     pen.imageSmoothingEnabled = false;
-    for (const { index, top, height } of places) pen.drawImage(rasterCanvas, 0, index, grid.width, 1, this.left, top, grid.width, height >= 6 ? height - 2 : height);
-  }
-
-  // Excess time of a slow rank over its peer.
-  private hatch(pen: Pen, top: number, height: number): void {
-    const x = acrossOf(this.box(0)), from = x(this.excess!.from), to = x(this.excess!.to);
-    if (to <= from) return;
-    pen.clipTo(from, top, to - from, height);
-    pen.strokeStyle = colour("--ink");
-    pen.lineWidth = 1.4;
-    pen.beginPath();
-    for (let x = from - height; x < to; x += HATCH) { pen.moveTo(x, top + height); pen.lineTo(x + height, top); }
-    pen.stroke();
-    pen.unclip();
-    pen.strokeRect(from, top + 0.5, to - from, height - 2);
+    for (const { index, top, height } of places) pen.drawImage(sheet, 0, index, grid.width, 1, this.left, top, grid.width, height >= 6 ? height - 2 : height);
   }
 
   // The pinned call has a frame.
@@ -182,6 +164,5 @@ function laneOf(job: Job, row: Row, call: number): number {
 }
 
 const isOpenBlock = (row: Row): boolean => row.open && (row.kind === "host" || row.kind === "group");
-let rasterCanvas: HTMLCanvasElement | null = null;
 const baseOf = (rank: number, step: number): number => rank < 0 ? rank : Math.floor(rank / step) * step;
 export const only = (name: string): string => ({ timeline: "ranks", heat: "ranks", space: "offsets" })[name] ?? name;

@@ -6,7 +6,7 @@ import type { Cause } from "./types.ts";
 
 export interface Proof {
   low: number; high: number; slow: number; peer: number | null; // ranks
-  peerKind: "median" | "fastest"; slowSeconds: number; peerSeconds: number; excess: { from: number; to: number } | null; phase: PhaseOf | null;
+  peerKind: "median" | "fastest"; slowSeconds: number; peerSeconds: number; excess: { from: number; to: number } | null; phase: PhaseOf | null; layer: string; // on which both are summed
 }
 
 interface RankTime { busy: number; affected: number; end: number }
@@ -26,7 +26,7 @@ export function proofOf(job: Job, cause: Cause): Proof | null {
   const middle = pool.sort((a, b) => a[1].busy - b[1].busy)[Math.floor((pool.length - 1) / 2)], median = middle && middle[1].busy <= most.busy ? middle : null, peer = median ? median[0] : null, peerBusy = median ? median[1].busy : 0;
   const over = most.busy - peerBusy, excess = median && over > 0 ? { from: Math.max(start, most.end - over), to: most.end } : null;
   const margin = 0.06 * (end - start) || 1e-6;
-  return { low: start - margin, high: end + margin, slow, peer, peerKind: "median", slowSeconds: most.busy, peerSeconds: peerBusy, excess, phase: "layer" in worst.span ? worst.span as PhaseOf : null };
+  return { low: start - margin, high: end + margin, slow, peer, peerKind: "median", slowSeconds: most.busy, peerSeconds: peerBusy, excess, phase: "layer" in worst.span ? worst.span as PhaseOf : null, layer: job.data.layers[layer] };
 }
 
 // Where not all calls are loaded: the phase whose slowest rank loses most, beside its fastest.
@@ -36,7 +36,7 @@ function proofFromPhases(job: Job, cause: Cause): Proof | null {
   const worst = phases.sort((a, b) => (b.slowest.time - (b.typical ?? b.fastest.time)) - (a.slowest.time - (a.typical ?? a.fastest.time)))[0];
   if (!worst) return null;
   const margin = 0.06 * (worst.end - worst.start) || 1e-6;
-  return { low: worst.start - margin, high: worst.end + margin, slow: worst.slowest.rank!, peer: worst.fastest.rank, peerKind: "fastest", slowSeconds: worst.slowest.time, peerSeconds: worst.fastest.time, excess: null, phase: worst };
+  return { low: worst.start - margin, high: worst.end + margin, slow: worst.slowest.rank!, peer: worst.fastest.rank, peerKind: "fastest", slowSeconds: worst.slowest.time, peerSeconds: worst.fastest.time, excess: null, phase: worst, layer: worst.layer };
 }
 
 // The layer with most time in affected calls.

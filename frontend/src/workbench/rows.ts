@@ -4,7 +4,7 @@ import type { View } from "./state.ts";
 import { inRanks, rankSpans } from "../shared/state.ts";
 import { isOpen, ROW, type TrackRow } from "../shared/tracks.ts";
 import { lanesOf } from "./lanes.ts";
-import { plural } from "../shared/units.ts";
+import { count, plural } from "../shared/units.ts";
 
 export type RowKind = "chart" | "host" | "group" | "rank" | "thread" | "layer" | "function";
 export interface Row extends TrackRow {
@@ -18,6 +18,7 @@ export const LANE = 14;
 const LEAST = 2; // pixels of a rank's row: a single slow rank of 1,024 can still be seen
 const MOST_OPEN_RANKS = 4096; // more are grouped, hosts are closed
 const GROUPS = 256;
+const CURVES = new Set(["bandwidth", "concurrency"]);
 const FEW_RANKS = 4; // that are open from the start: their interfaces fit on a screen
 
 const plainRow = (kind: RowKind, key: string, label: string, depth: number, height: number): Row =>
@@ -30,7 +31,7 @@ export function buildRows(job: Job, view: View, charts: Chart[], room: number): 
     return { ...plainRow("chart", `chart:${chart.id}`, chart.title, 0, open ? chart.height : ROW), expandable: true, open, chart: chart.id };
   });
   if (!job.marks.count) return rows;
-  const ranks = sortedRanks(job, view), blocks = blocksOf(job, view, ranks);
+  const ranks = sortedRanks(job, view), blocks = blocksOf(job, view, ranks, room - rows.reduce((sum, row) => sum + row.height, 0));
   const shown = blocks.reduce((sum, block) => sum + (block.open ? block.ranks.length : 0), 0);
   const used = rows.reduce((sum, row) => sum + row.height, 0) + (blocks.length > 1 ? blocks.length * ROW : 0);
   const height = view.rows === "tall" ? ROW : view.rows === "thin" ? LEAST : Math.max(LEAST, Math.min(ROW, Math.floor((room - used) / Math.max(1, shown))));
@@ -38,14 +39,24 @@ export function buildRows(job: Job, view: View, charts: Chart[], room: number): 
     if (block.key) rows.push({ ...plainRow(block.kind, block.key, block.label, 0, ROW), expandable: true, open: block.open, ranks: block.ranks });
     if (block.open) for (const rank of block.ranks) pushRank(rows, job, view, rank, block.key ? 1 : 0, height, ranks);
   }
+  return stretchCurves(rows, room);
+}
+
+// Curves take the room that is left over.
+function stretchCurves(rows: Row[], room: number): Row[] {
+  const spare = room - rows.reduce((sum, row) => sum + row.height, 0), curves = rows.filter((row) => row.open && CURVES.has(row.chart));
+  for (const row of spare > 0 ? curves : []) row.height += Math.min(row.height, Math.floor(spare / curves.length));
   return rows;
 }
 
 interface Block { key: string; kind: "host" | "group"; label: string; ranks: number[]; open: boolean }
 
-function blocksOf(job: Job, view: View, ranks: number[]): Block[] {
+// Names of hosts that take more room than the ranks below them are left out, unless everything fits.
+export const hostsFit = (hosts: number, ranks: number, room: number): boolean => hosts * ROW <= ranks * LEAST || hosts * ROW + ranks * LEAST <= room;
+
+function blocksOf(job: Job, view: View, ranks: number[], room: number): Block[] {
   const hosts = job.data.hosts.names;
-  if (view.group === "host" && hosts.length > 1) {
+  if (hosts.length > 1 && (view.group === "host" || (view.group === "auto" && hostsFit(hosts.length, ranks.length, room)))) {
     const by = new Map<number, number[]>();
     for (const rank of ranks) { const host = rank >= 0 ? job.data.hosts.of[rank] ?? -1 : -1; by.set(host, [...(by.get(host) ?? []), rank]); }
     const list = ranks.length > 2000 ? groupedByHost(job, ranks) : by;
@@ -55,7 +66,7 @@ function blocksOf(job: Job, view: View, ranks: number[]): Block[] {
   const size = Math.ceil(ranks.length / GROUPS), blocks: Block[] = [];
   for (let from = 0; from < ranks.length; from += size) {
     const members = ranks.slice(from, from + size), key = `group:${from}`;
-    const label = view.sort === "rank" ? `ranks ${members[0]}–${members[members.length - 1]}` : `${from + 1}st to ${from + members.length}th by ${view.sort}`;
+    const label = view.sort === "rank" ? `ranks ${members[0]}–${members[members.length - 1]}` : `${count(from + 1)} to ${count(from + members.length)} by ${view.sort}`;
     blocks.push({ key, kind: "group", label, ranks: members, open: isOpen(view, key, false) });
   }
   return blocks;

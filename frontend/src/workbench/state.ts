@@ -16,6 +16,6 @@ export interface View extends ShellView {
 
 export const COLOURS = ["operation", "function", "file", "size", "duration", "bytes"] as const;
 export const STANDARD: View = {
-  ...SHELL_VIEW, tab: "details", show: "", call: "", colour: "operation", layer: "", log: false, sort: "rank", group: "host", rows: "auto", filter: "", proof: "",
+  ...SHELL_VIEW, tab: "details", show: "", call: "", colour: "operation", layer: "", log: false, sort: "rank", group: "auto", rows: "auto", filter: "", proof: "",
 };
-export const LINK = new Link(STANDARD, { colour: COLOURS, sort: ["rank", "time", "late", "bytes"], group: ["host", "none"], rows: ["auto", "thin", "tall"] });
+export const LINK = new Link(STANDARD, { colour: COLOURS, sort: ["rank", "time", "late", "bytes"], group: ["auto", "host", "none"], rows: ["auto", "thin", "tall"] });

@@ -36,7 +36,7 @@ function fillLedger(job: Job, actions: StoryActions): void {
     const place = left.findIndex((one) => one.code === what), cause = place < 0 ? null : left.splice(place, 1)[0];
     const known = LEDGER_NAMES[what], name = cause?.title ?? known ?? what, tone = known && !cause ? `ledger-${what}` : `ledger-cause ledger-${(number += 1) % 6}`;
     const part = button("", () => actions.ledger(cause), { class: tone, title: `${name}: ${duration(seconds)}`, "aria-label": `${duration(seconds)} ${name}, of ${duration(whole)}` });
-    part.append(el("span", {}, seconds / whole > 0.03 ? seconds / whole > 0.1 ? `${duration(seconds)} ${name}` : duration(seconds) : ""));
+    part.append(el("span"), el("span", {}, duration(seconds)), " ", el("span", { class: "name" }, name)); // what does not fit is wrapped out of sight
     part.style.flexGrow = String(Math.max(seconds / whole, 0.004));
     part.dataset["what"] = what;
     return part;
@@ -47,7 +47,6 @@ export function fillStory(job: Job, place: HTMLElement, actions: StoryActions): 
   const found = job.data.diagnosis, own = job.data.findings.filter((finding) => !finding.cause), parts: HTMLElement[] = [];
   if (found) {
     parts.push(el("h2", {}, found.causes.length ? "Causes" : "No cause found"));
-    if (!found.causes.length) parts.push(el("p", { class: "calm" }, found.calm || "No change would save noticeable time."));
     const main = Math.max(...found.causes.map((cause) => cause.saving.seconds), 0);
     parts.push(...found.causes.map((cause, n) => causeCard(job, cause, n, main, actions)));
     if (found.history) parts.push(historyCard(found.history));
@@ -74,7 +73,7 @@ function causeCard(job: Job, cause: Cause, n: number, main: number, actions: Sto
   if (symptoms.length) body.append(el("h3", {}, "Symptoms"), ...symptoms.map((finding) => findingCard(finding, actions)));
   const hours = cause.core_hours && cause.core_hours >= 1 ? `, ${count(cause.core_hours)} core-hours` : "";
   body.append(el("p", { class: "hint" }, `${cause.code}; confidence ${share(cause.confidence)}${hours}`));
-  const card = el("details", { class: `card cause ${costOf(cause.saving.share)}`, id: `card-${cause.id}`, open: n === 0 }, head, body);
+  const card = el("details", { class: `card cause ${costOf(cause.saving.share)}`, id: `card-${cause.id}`, open: n === 0 && !narrowScreen() }, head, body);
   return card;
 }
 
@@ -104,7 +103,7 @@ function possibleCard(one: { code: string; title: string; upper: number; decide:
 
 function findingCard(finding: Finding, actions: StoryActions): HTMLElement {
   const head = el("summary", {}, el("span", { class: "what" }, finding.title));
-  head.append(el("span", { class: "stake" }, finding.seconds !== null && !finding.cause ? `${duration(finding.seconds)} at stake` : LEVELS[finding.level] ?? finding.level));
+  head.append(el("span", { class: "stake" }, finding.seconds && !finding.cause ? `${duration(finding.seconds)} at stake` : LEVELS[finding.level] ?? finding.level));
   const body = el("div", { class: "body" });
   if (finding.show) body.append(el("p", { class: "actions" }, button("Highlight its calls", () => actions.show(finding.id), { "data-show": finding.id })));
   body.append(...adviceOf(finding.advice));

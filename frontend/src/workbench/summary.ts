@@ -31,7 +31,7 @@ export function summarise(job: Job, layer: number, low: number, high: number, ra
     for (let i = first; i < last; i += 1) {
       const start = timeOf(marks, i), end = endOf(marks, i), long = lengthOf(marks, i), a = Math.max(low, start), b = Math.min(high, end);
       const part = long > 0 ? Math.max(0, b - a) / long : 1;
-      if (long > 0 && !part) continue;
+      if (long > 0 && b - a < 0.5 * marks.tick) continue; // an edge that was computed may miss the call's own by a rounding error
       include(job, sum, i, part);
       if (from.length <= MOST_MERGED) { from.push(a); to.push(b); }
     }

@@ -56,6 +56,6 @@ function fillSettings(panel: HTMLElement, { store, png, svg, keys }: TabContext)
     el("label", {}, log, " logarithmic bandwidth"),
     select("colour of calls", COLOURS.map((one): [string, string] => [one, one]), view.colour, (colour) => store.set({ colour })),
     select("rows of ranks", rows, view.rows, (value) => store.set({ rows: value })),
-    select("group ranks by", [["host", "host"], ["none", "nothing"]], view.group, (group) => store.set({ group })),
+    select("group ranks by", [["auto", "host, where it has room"], ["host", "host"], ["none", "nothing"]], view.group, (group) => store.set({ group })),
     el("p", { class: "actions" }, button("Save the tracks as PNG", png, { id: "save-png" }), button("Save the tracks as SVG", svg, { id: "save-svg" }), button("Commands and keys", keys))));
 }

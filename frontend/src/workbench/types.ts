@@ -18,7 +18,7 @@ export interface MetricHistory { name: string; unit: string; value: number; medi
 export interface History { runs: number; lines: string[]; metrics: MetricHistory[] }
 export interface Diagnosis {
   causes: Cause[]; possible: Possible[]; ledger: { what: string; seconds: number }[]; runtime: number | null;
-  opportunities: string[]; not_checked: { code: string; needs: string }[]; calm: string; history?: History | null;
+  opportunities: string[]; not_checked: { code: string; needs: string }[]; history?: History | null;
 }
 export interface Finding {
   id: string; code: string; level: string; title: string; seconds: number | null; cause: string | null;

@@ -29,6 +29,7 @@ import { awaitStory, fetchTile, followTiles } from "./tiles.ts";
 import type { Cause, PageData } from "./types.ts";
 
 const SORTS: [string, string][] = [["rank", "rank"], ["time", "I/O time"], ["late", "lateness"], ["bytes", "bytes"]];
+const NEAR = 6; // pixels beside a phase that still point at it
 const COLOUR_NAMES = COLOURS.map((one): [string, string] => [one, one === "size" ? "request size" : one]);
 
 class Workbench extends Shell<View, Row> {
@@ -217,7 +218,7 @@ class Workbench extends Shell<View, Row> {
     if (!proof) { this.highlight(cause.show ? cause.id : ""); return; }
     this.show(proof.low, proof.high);
     const pins = [proof.slow, proof.peer].filter((rank): rank is number => rank !== null).map((rank) => `rank:${rank}`);
-    this.store.set({ low: this.axis.low, high: this.axis.high, show: cause.show ? cause.id : "", proof: cause.id, pins, call: "", tab: "details", select: { low: Math.max(this.axis.first, proof.phase?.start ?? proof.low), high: Math.min(this.axis.last, proof.phase?.end ?? proof.high), ranks: pins.map((key) => key.slice(5)).join(",") } });
+    this.store.set({ low: this.axis.low, high: this.axis.high, show: cause.show ? cause.id : "", proof: cause.id, pins, call: "", layer: proof.layer, tab: "details", select: { low: Math.max(this.axis.first, proof.phase?.start ?? proof.low), high: Math.min(this.axis.last, proof.phase?.end ?? proof.high), ranks: pins.map((key) => key.slice(5)).join(",") } });
     byId("tracks").focus({ preventScroll: true });
   }
 
@@ -238,7 +239,7 @@ class Workbench extends Shell<View, Row> {
   protected click(hit: Hit<Row>): void {
     const { store, job } = this;
     if (hit.mark >= 0 && !job.bins) { store.set({ call: callKey(job, hit.mark), tab: "details" }); return; }
-    if (hit.row?.chart === "phases") { const phase = phaseAt(job, hit.time, hit.y); if (phase) { this.goPhase(phase); return; } }
+    if (hit.row?.chart === "phases") { const phase = phaseAt(job, hit.time, hit.y, NEAR * this.axis.span / this.pane.width); if (phase) { this.goPhase(phase); return; } }
     if (hit.row?.chart === "targets") { const at = targetFacts(job, this.chartBox(), hit.time, hit.y, hit.row.height); if (at) { this.highlight(`target:${at.target}`); return; } }
     if (hit.row && hit.row.height < 12 && hit.row.kind === "rank") { this.selectRank(hit.row.ranks[0]); return; }
     store.set({ select: null, call: "" });
@@ -251,7 +252,7 @@ class Workbench extends Shell<View, Row> {
     if (!hit.row || (!hit.row.ranks.length && !hit.row.open)) { hideTip(); return; }
     if (hit.mark >= 0) { showTip(callTitle(job, hit.mark), callFacts(job, hit.mark), x, y); return; }
     const { row } = hit, at: [string, string] = ["at", clock(hit.time, this.axis.span / 1000)];
-    if (row.chart === "phases") { const phase = phaseAt(job, hit.time, hit.y); if (phase) showTip(`${job.data.titles[phase.layer] ?? phase.layer} ${phase.kind} phase`, phaseFacts(job, phase), x, y); else hideTip(); return; }
+    if (row.chart === "phases") { const phase = phaseAt(job, hit.time, hit.y, NEAR * this.axis.span / this.pane.width); if (phase) showTip(`${job.data.titles[phase.layer] ?? phase.layer} ${phase.kind} phase`, phaseFacts(job, phase), x, y); else hideTip(); return; }
     if (row.chart === "targets") { const found = targetFacts(job, this.chartBox(), hit.time, hit.y, row.height); if (found) showTip(`target ${found.target}`, found.facts, x, y); else hideTip(); return; }
     if (row.chart) { showTip(row.label, curveFacts(job, row.chart, this.chartBox(), hit.time), x, y); return; }
     showTip(rowTitle(job, row), [at], x, y);
@@ -272,7 +273,7 @@ class Workbench extends Shell<View, Row> {
       ...[1, 2, 3].map((n): Command => ({ title: `Show the proof of cause ${n}`, keys: [String(n)], run: () => { const cause = this.data.diagnosis?.causes[n - 1]; if (cause) this.showProof(cause); } })),
       ...(["rank", "time", "late", "bytes"] as const).map((sort): Command => ({ title: `Sort ranks by ${sort === "late" ? "lateness in view" : sort}`, keys: [], run: () => store.set({ sort }) })),
       { title: "Thin or tall rows", keys: ["t"], run: () => store.set({ rows: { auto: "tall", tall: "thin", thin: "auto" }[store.view.rows] ?? "auto" }) },
-      { title: "Group ranks by host or not", keys: ["h"], run: () => store.set({ group: store.view.group === "host" ? "none" : "host" }) },
+      { title: "Group ranks by host or not", keys: ["h"], run: () => store.set({ group: this.pane.layout.rows.some((row) => row.kind === "host") ? "none" : "host" }) },
       { title: "Logarithmic bandwidth", keys: ["l"], run: () => store.set({ log: !store.view.log }) },
       { title: "Save the selected calls as CSV", keys: [], run: () => this.saveCsv() },
     ]);

@@ -1,7 +1,7 @@
 // The page of `ioprism write-time evaluate` and `tune`: how far predictions are off, and what would be faster.
 import { TimeAxis } from "../shared/axis.ts";
 import { colour } from "../shared/colours.ts";
-import { byId, el, select } from "../shared/dom.ts";
+import { byId, el, select, narrowScreen } from "../shared/dom.ts";
 import { drawLine, drawRule, Plot, type Frame, type Scale } from "../shared/plot.ts";
 import { distributionOf, drawBand, drawDistribution, drawDots, shareUpTo, type Distribution } from "../shared/plot_parts.ts";
 import type { Pen } from "../shared/pen.ts";
@@ -141,7 +141,9 @@ function convergencePlot(): Plot {
 
 // ---- `tune` ----
 
-const CHOICES: [string, string][] = [["configuration", "text"], ["nodes", "count"], ["cores", "count"], ["burst", "bytes"], ["stripes", "text"], ["predicted", "seconds"], ["from", "seconds"], ["to", "seconds"], ["speedup", "text"], ["clear", "text"]];
+const NAMED = 6; // configurations whose names fit below the chart
+
+const CHOICES: [string, string][] = [["configuration", "text"], ["nodes", "count"], ["cores", "count"], ["burst", "bytes"], ["stripes", "text"], ["predicted", "seconds"], ["from", "seconds"], ["to", "seconds"], ["speedup", "number"], ["clear", "text"]];
 const [SECONDS, LOW, HIGH, SPEEDUP] = [5, 6, 7, 8];
 
 function tuningStory(tuning: Tuning): HTMLElement[] {
@@ -155,18 +157,18 @@ function tuningPlot(tuning: Tuning): Plot {
   const numbers = (row: unknown[], place: number): number => Number(row[place]), all = tuning.choices, every = [tuning.now.low, tuning.now.high, ...all.flatMap((row) => [numbers(row, LOW), numbers(row, HIGH)])];
   return new Plot({
     label: "Predicted time of configurations that write the same bytes", title: "Predicted time of each configuration, fastest left; lines are intervals", height: 340,
-    x: () => ({ low: 0.3, high: all.length + 0.7, kind: "count", title: "configuration" }), y: () => { const [low, high] = logReach(every), log = high > WIDE * low; return { low: log ? low : 0, high, kind: "seconds", log, title: "predicted" }; },
+    x: () => ({ low: 0, high: all.length, title: "configuration", kind: "names", names: all.map((row, n) => all.length <= NAMED && !narrowScreen() ? String(row[0]) : String(n + 1)) }), y: () => { const [low, high] = logReach(every), log = high > WIDE * low; return { low: log ? low : 0, high, kind: "seconds", log, title: "predicted" }; },
     draw: (pen, frame) => {
       drawBand(pen, frame, "y", tuning.now.low, tuning.now.high);
       drawRule(pen, frame, "y", tuning.now.seconds, `now: ${duration(tuning.now.seconds)}`);
       all.forEach((row, n) => {
-        const x = frame.x(n + 1), top = frame.y(numbers(row, HIGH));
+        const x = frame.x(n + 0.5), top = frame.y(numbers(row, HIGH));
         pen.fillStyle = colour(numbers(row, SPEEDUP) > 1 ? "--f3" : "--f2");
         pen.fillRect(x - 0.75, top, 1.5, Math.max(1, frame.y(numbers(row, LOW)) - top));
         pen.fillRect(x - 3, frame.y(numbers(row, SECONDS)) - 3, 6, 6);
       });
     },
-    tip: (x) => { const row = all[Math.round(x) - 1]; return row ? { title: String(row[0]), facts: [["predicted", duration(numbers(row, SECONDS))], ["interval", `${duration(numbers(row, LOW))} to ${duration(numbers(row, HIGH))}`], ["speedup", plain(+numbers(row, SPEEDUP).toPrecision(3))]] } : null; },
+    tip: (x) => { const row = all[Math.floor(x)]; return row ? { title: String(row[0]), facts: [["predicted", duration(numbers(row, SECONDS))], ["interval", `${duration(numbers(row, LOW))} to ${duration(numbers(row, HIGH))}`], ["speedup", plain(+numbers(row, SPEEDUP).toPrecision(3))]] } : null; },
   });
 }
 
@@ -181,7 +183,7 @@ function tabs(): Tab[] {
   const { tuning } = data;
   if (tuning) made.unshift({ id: "choices", title: "Configurations", fill: (panel) => {
     panel.replaceChildren();
-    const columns = CHOICES.map(([name, kind]) => ({ name, kind })), rows = tuning.choices.map((row) => row.map((cell, n) => n === SPEEDUP ? Number(cell).toFixed(2) : cell));
+    const columns = CHOICES.map(([name, kind]) => ({ name, kind })), rows = tuning.choices.map((row) => row.map((cell, n) => n === SPEEDUP ? +Number(cell).toFixed(2) : cell));
     sheetTable(panel, { title: "Configurations that write the same bytes", note: "Fastest first. Clear: the intervals do not overlap.", columns, rows }, () => null);
   } });
   return made;

@@ -252,8 +252,13 @@ def _segments(pairs: Sequence[Pair], spans: tuple[Stretch, Stretch]) -> Iterator
     for first, second in pairs:
         yield AlignedStretch("", (old, first.start), (new, second.start))
         old, new = min(first.end, old_end), min(second.end, new_end)
-        yield AlignedStretch(first.kind, (first.start, old), (second.start, new))
+        yield AlignedStretch(_common_kind(first, second), (first.start, old), (second.start, new))
     yield AlignedStretch("", (old, old_end), (new, new_end))
+
+
+def _common_kind(old: Phase, new: Phase) -> str:
+    """What either phase does: `write` beside `read and write` is `read and write`."""
+    return " and ".join(sorted({*old.kind.split(" and "), *new.kind.split(" and ")}))
 
 
 def _comparable(before: Phases | None, after: Phases | None) -> tuple[list[Phase], list[Phase]]:

@@ -11,7 +11,7 @@ import polars as pl
 from ioprism.diagnosis.rules.registry import all_rules
 from ioprism.diagnosis.rules.rule import WHOLE_JOB, CallKind
 from ioprism.model.schema import OPERATIONS
-from ioprism.model.trace import LAYERS, Trace
+from ioprism.model.trace import LAYERS, Trace, deepest
 from ioprism.model.verdict import Cause, Finding
 from ioprism.views.timeline import Timeline
 
@@ -55,6 +55,10 @@ def cause_concern(cause: Cause, shown: Timeline, trace: Trace) -> Show | None:
     if under and "targets" not in show:
         inside = (pl.col("path") == under) | pl.col("path").str.starts_with(f"{under}/")
         show["files"] = trace.files.filter(inside)["file"].to_list()[:MOST_FILES]
+    if "bytes_per_request" in culprit and cause.facts.get("direction") in OPERATIONS:
+        # Requests below a block that reach storage; calls of libraries above are not the cause.
+        show |= {"operations": [cause.facts["direction"]], "below": SMALL}
+        show["layers"] = list(deepest(shown.marks["layer"].unique().cast(pl.String)))
     if "from" in culprit and "to" in culprit:
         show["times"] = [[float(culprit["from"]), float(culprit["to"])]]
     seen = {key: value for key, value in show.items() if key != "targets"}

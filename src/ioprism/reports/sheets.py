@@ -50,7 +50,7 @@ def job_facts(document: Document) -> list[tuple[str, str]]:
         ("files", format_count(characteristics.files)),
         ("read", format_bytes(read.bytes)),
         ("written", format_bytes(write.bytes)),
-        ("in I/O calls", f"{format_seconds(characteristics.io_time)} over all ranks"),
+        ("cumulative I/O time", format_seconds(characteristics.io_time)),
     ]
     rows += [("started", started)] if (started := moment(job.start_time)) else []
     known = job.job_id not in (None, "0")  # 0: no batch system gave one
@@ -112,7 +112,7 @@ class Sheet:
 
 AMOUNTS: Columns = (
     ("reads", "count"), ("writes", "count"), ("metadata calls", "count"), ("read", "bytes"),
-    ("written", "bytes"), ("time in calls", "seconds"),
+    ("written", "bytes"), ("I/O time", "seconds"),
 )  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def _parts(title: str, column: tuple[str, Kind], table: pl.DataFrame, key: str) 
     names = (key, "operations", "bytes_read", "bytes_written", "seconds", "rate")
     columns: Columns = (
         column, ("calls", "count"), ("read", "bytes"), ("written", "bytes"),
-        ("time in calls", "seconds"), ("rate", "rate"),
+        ("I/O time", "seconds"), ("rate", "rate"),
     )  # fmt: skip
     rows = [[_plain(cell) for cell in row] for row in table.select(names).iter_rows()]
     return Sheet(title, columns, rows)
@@ -212,31 +212,36 @@ def _phases(segmented: Phases | None) -> Iterator[Sheet]:
     if segmented is None:
         return
     columns: Columns = (
-        ("interface", "text"), ("from", "time"), ("lasts", "seconds"), ("does", "text"),
-        ("ranks", "count"), ("calls", "count"), ("moved", "bytes"), ("fastest rank", "number"),
-        ("in calls for", "seconds"), ("slowest rank", "number"), ("in calls for ", "seconds"),
+        ("interface", "text"), ("phase", "text"), ("from", "time"), ("lasts", "seconds"),
+        ("ranks", "count"), ("calls", "count"), ("moved", "bytes"), ("slowest rank", "number"),
+        ("its I/O time", "seconds"), ("fastest rank", "number"), ("its I/O time ", "seconds"),
     )  # fmt: skip
     rows: Rows = [
-        _phase_row(layer, phase)
+        _phase_row(layer, number, phase)
         for layer, phases in segmented.layers.items()
-        for phase in sorted(phases.phases, key=lambda p: p.start - p.end)[:MOST_PHASES]
+        for number, phase in sorted(
+            sorted(
+                enumerate(sorted(phases.phases, key=lambda p: p.start), start=1),
+                key=lambda one: one[1].start - one[1].end,
+            )[:MOST_PHASES]
+        )
     ]
     every = sum(len(phases.phases) for phases in segmented.layers.values())
     note = f"The longest of {every:,}." if len(rows) < every else ""
     yield Sheet("Phases", columns, rows, note)
 
 
-def _phase_row(layer: str, phase: Phase) -> list[Any]:
+def _phase_row(layer: str, number: int, phase: Phase) -> list[Any]:
     return [
         layer,
+        f"{phase.kind} {number}",  # as the phases' track names it
         phase.start,
         phase.end - phase.start,
-        phase.kind,
         phase.ranks,
         phase.operations,
         phase.bytes,
-        phase.fastest.rank,
-        phase.fastest.time,
         phase.slowest.rank,
         phase.slowest.time,
+        phase.fastest.rank,
+        phase.fastest.time,
     ]

@@ -48,7 +48,7 @@ def test_two_clicks_show_where_the_saved_seconds_were(screen: Page, tmp_path: Pa
         "saved" in page.locator("#story .change").first.inner_text()
         or "lost" in page.locator("#story .change").first.inner_text()
     )
-    assert page.locator(".totals tr", has_text="lasts").count() == 1
+    assert page.locator(".totals tr", has_text="duration").count() == 1
     assert page.url != before
     page.go_back()
     page.wait_for_timeout(400)
@@ -65,7 +65,7 @@ def test_keys_step_through_the_phases_of_both_runs(screen: Page, tmp_path: Path)
     second = page.evaluate("() => ioprism.placed().filter((one) => one.kind)[1]")
 
     assert page.evaluate("() => ioprism.store.view.select.low") == second["at"]
-    assert page.locator(".totals tr", has_text="lasts").count() == 1
+    assert page.locator(".totals tr", has_text="duration").count() == 1
 
 
 def test_names_of_tracks_are_whole_on_a_phone(screen: Page, tmp_path: Path) -> None:

@@ -181,6 +181,56 @@ def test_the_proof_of_a_cause_shows_the_slow_rank_beside_a_healthy_one(
     assert page.evaluate("() => ioprism.axis.whole && !ioprism.store.view.pins.length")
 
 
+def test_a_healthy_peer_keeps_the_colours_of_the_legend(screen: Page, demo_page: Path) -> None:
+    """Neither what is highlighted nor the selection changes what the peer's row looks like."""
+    page = opened(screen, demo_page)
+    page.click("#ledger button[data-what=slow-rank]")
+    settled(page)
+    found = page.evaluate(
+        """() => { const { pane } = ioprism, canvas = document.querySelector('#pinned canvas');
+        const tones = new Set(pane.paint.colours.map((tone) => tone.join()));
+        const ratio = devicePixelRatio, top = (pane.pinned.tops[1] + 8) * ratio;
+        const d = canvas.getContext('2d').getImageData(pane.left * ratio, top,
+          pane.width * ratio, 1).data;
+        let own = 0; for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255
+          && tones.has([d[i], d[i + 1], d[i + 2]].join())) own += 1; return own; }"""
+    )
+
+    assert found > 10
+
+
+def test_a_narrow_phase_can_be_hit_and_the_tooltip_gives_way(screen: Page, real_page: Path) -> None:
+    page = opened(screen, real_page)
+    left, top = row_middle(page, "chart:phases")
+    phase = page.evaluate("() => ioprism.job.phases()[6]")
+    x = page.evaluate(f"() => ioprism.axis.across({phase['start']}, ioprism.pane.width)")
+    page.mouse.move(left + x - 4, top)
+    assert page.locator("#tip").is_visible()
+    page.mouse.click(left + x - 4, top)
+
+    assert page.locator("#tip").is_hidden()
+    assert page.evaluate("() => ioprism.store.view.select.low") == phase["start"]
+
+
+def test_a_phone_goes_to_the_tracks_that_it_is_shown(screen: Page, demo_page: Path) -> None:
+    page = opened(screen, demo_page, size=PHONE)
+    page.locator(".cause > summary").first.click()
+    page.locator("[data-proof]").first.click()
+    settled(page)
+    box = page.locator("#pinned").bounding_box()
+
+    assert box is not None
+    assert 0 <= box["y"] < PHONE["height"] / 2
+
+
+def test_a_phone_shows_a_chart_on_its_first_screen(screen: Page, demo_page: Path) -> None:
+    page = opened(screen, demo_page, size=PHONE)
+    box = page.locator("#stage").bounding_box()
+
+    assert box is not None
+    assert box["y"] + 60 < PHONE["height"]
+
+
 def test_equal_causes_keep_their_own_names_in_the_ledger(
     screen: Page, demo: Report, tmp_path: Path
 ) -> None:
@@ -594,8 +644,10 @@ def test_functions_of_a_training_run_have_their_names(screen: Page, tmp_path: Pa
     traces = sorted((SHARED_DATA / "dftracer" / "dlio").glob("*.pfw"))
     page = opened(screen, written(analyse(read(*traces)), tmp_path))
     rows = page.locator(".label .name").all_inner_texts()
+    legend = page.inner_text("#legend")
 
     assert "▸ application" in rows
+    assert "TorchFramework.compute" in legend and "read" in legend
     assert "HDF5Reader.get_sample" in page.evaluate("() => ioprism.job.marks.functions")
     page.keyboard.press("/")
     page.keyboard.type("get_sample")

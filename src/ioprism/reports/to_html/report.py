@@ -146,7 +146,7 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
     for entry in plain["possible"]:
         entry["title"] = printable(entry["title"])
         entry["culprit"] = {key: printable(str(value)) for key, value in entry["culprit"].items()}
-    return {**plain, "opportunities": hidden, "calm": verdict.line.partition(". ")[2]}
+    return {**plain, "opportunities": hidden}
 
 
 def _sizes(document: Document) -> dict[str, list[int]]:

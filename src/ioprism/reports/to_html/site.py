@@ -127,7 +127,7 @@ def _tables(story: SiteStory) -> list[dict[str, Any]]:
     jobs = (("application", "application"), ("user", "user"), ("ranks", "ranks"), *_HOURS,
             ("first cause", "first_cause"), ("log", "path"))  # fmt: skip
     inputs = (("files", "pattern"), ("jobs", "jobs"), ("read", "bytes_read"),
-              ("time in calls", "seconds"))  # fmt: skip
+              ("I/O time", "seconds"))  # fmt: skip
     periods = (("application", "application"), ("jobs", "jobs"), ("node-hours", "node_hours"),
                ("of", "period_of"), ("period", "period"), ("duty", "duty_cycle"),
                ("bytes per phase", "phase_bytes"), ("confidence", "period_confidence"))  # fmt: skip

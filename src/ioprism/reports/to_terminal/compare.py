@@ -136,6 +136,9 @@ def _direction(difference: Difference) -> str:
     change = difference.change
     if change is None or abs(change) < 0.005:
         return "unchanged"
+    if change >= 1:
+        ratio = 1 + change
+        return f"{ratio:.2g} times as long" if ratio < 100 else f"{ratio:.0f} times as long"
     return f"{'shorter' if change < 0 else 'longer'} by {_share(difference)}"
 
 

@@ -36,7 +36,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "hosts": (("node", "host"), ("jobs", "jobs"), ("moved", "bytes"), ("rate", "rate"), *_PEERS),
     "files": (("file system", "file_system"), ("file", "name"), ("jobs", "jobs"),
               ("read", "bytes_read"), ("written", "bytes_written"), ("request", "request_bytes"),
-              ("time in calls", "seconds"), ("rate", "rate")),
+              ("I/O time", "seconds"), ("rate", "rate")),
     "causes": (("cause", "code"), ("jobs", "jobs"), ("applications", "applications"),
                ("users", "users"), ("could save", "saving_node_hours")),
     "periods": (("application", "application"), ("jobs", "jobs"), ("node-hours", "node_hours"),

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.live import Live
 
 from ioprism.command import options, output
 from ioprism.command.options import (
@@ -33,14 +34,19 @@ from ioprism.reports import to_json
 from ioprism.servers import documents, steps, terminal
 from ioprism.servers import raw_files as raw
 from ioprism.servers.page import write_page
+from ioprism.servers.raw_files import (
+    CommandSource,
+    EndpointSource,
+    FileSource,
+    FollowedFile,
+    PolledSource,
+)
 from ioprism.servers.series import DAY, GRIDS, RESETS, SHARINGS, WINDOWS
 from ioprism.servers.simulation import WRITERS, SimulationSettings, simulate_files
 from ioprism.servers.validation import BenchmarkPlan, run_benchmark
+from ioprism.servers.watch import LoadRound, LoadWatch, WatchPlan
+from ioprism.servers.watch_output import LoadServer, load_view, round_values
 from ioprism.units import format_counted, parse_bytes
-
-if TYPE_CHECKING:
-    from ioprism.servers.raw_files import PolledSource
-    from ioprism.servers.watch import LoadRound
 
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
 timezone_option: Decorator = option(
@@ -259,10 +265,6 @@ def watch(
 
     Example: ioprism servers watch --command "lctl get_param obdfilter.*.job_stats" --http 8080
     """
-    from ioprism.servers.raw_files import CommandSource, EndpointSource, FileSource, FollowedFile
-    from ioprism.servers.watch import LoadWatch, WatchPlan
-    from ioprism.servers.watch_output import LoadServer
-
     sources: list[PolledSource] = [
         *(CommandSource(text, shell=chosen["shell"]) for text in commands),
         *map(EndpointSource, endpoints),
@@ -302,13 +304,9 @@ def watch(
 @contextmanager
 def _rounds_output(*, json_lines: bool) -> Iterator[Callable[[LoadRound], None]]:
     """Yield what shows rounds on standard output: tables that refresh, or a line per round."""
-    from ioprism.servers.watch_output import load_view, round_values
-
     if json_lines:
         yield lambda result: click.echo(to_json.line(round_values(result)))
     elif sys.stdout.isatty():
-        from rich.live import Live
-
         with Live(console=output.console(), auto_refresh=False, screen=True) as screen:
             yield lambda result: screen.update(load_view(result), refresh=True)
     else:

@@ -1,8 +1,8 @@
 """What other jobs reached on the same file system decides what a change can save.
 
 Twins are jobs that moved similar data with similar ranks and differ in the one property that a
-fix would change: larger requests, or more storage targets. Where they are no faster, the property
-is not the cause. Where all of them are faster than all runs like this one, it is, and the
+fix would change: larger requests, or more storage targets. If they are not faster, the property
+is not the cause. If all of them are faster than all runs like this one, it is, and the
 difference is the saving. No saving may need a rate that no comparable job has reached.
 """
 
@@ -44,7 +44,7 @@ class TwinSaving:
     others: float  # median rate of the others
 
     def scale(self, factor: float) -> TwinSaving:
-        """Return the savings where each second of requests makes the job wait for so many."""
+        """Return the savings, scaled from seconds of requests to seconds that the job waits."""
         low, high = self.low * factor, self.high * factor
         return replace(
             self, seconds=self.seconds * factor, low=low, high=high, spent=self.spent * factor
@@ -63,7 +63,7 @@ class OthersRates:
     rates: pl.DataFrame
 
     def reached(self, rows: Sequence[AchievedRate]) -> list[ReachedByOthers]:
-        """Return what others reached in all, for each operation of this run's main file system."""
+        """Return the rates of all other jobs, for each operation of this run's main file system."""
         entries = []
         for whole in _by_operation(rows):
             costs = self._job_costs(whole)

@@ -71,6 +71,9 @@ class Cover:
         return begin[some], finish[some]
 
 
+MAD_TO_DEVIATION = 1.4826  # of a normal law (Rousseeuw and Croux, 1993)
+
+
 def median(numbers: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> float:
     """The middle one, or the mean of both in the middle."""
     return quantile(numbers, 0.5)

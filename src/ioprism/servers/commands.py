@@ -41,12 +41,12 @@ from ioprism.servers.raw_files import (
     FollowedFile,
     PolledSource,
 )
-from ioprism.servers.series import DAY, GRIDS, RESETS, SHARINGS, WINDOWS
+from ioprism.servers.series import GRIDS, RESETS, SHARINGS, WINDOWS
 from ioprism.servers.simulation import WRITERS, SimulationSettings, simulate_files
 from ioprism.servers.validation import BenchmarkPlan, run_benchmark
 from ioprism.servers.watch import LoadRound, LoadWatch, WatchPlan
 from ioprism.servers.watch_output import LoadServer, load_view, round_values
-from ioprism.units import format_counted, parse_bytes
+from ioprism.units import DAY, format_counted, parse_bytes
 
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
 timezone_option: Decorator = option(

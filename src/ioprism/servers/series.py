@@ -25,6 +25,7 @@ from ioprism.model.counters import (
     SERIES_KEY,
     VALUES,
 )
+from ioprism.units import DAY
 
 Grid = Literal["job", "native"]
 Window = Literal["clip", "clip_abs", "full", "literal"]
@@ -36,7 +37,6 @@ THRESHOLDS = (0, 128 * 1024, 1024 * 1024)  # bytes per Δt: the paper's c
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-DAY = 86_400.0  # seconds
 BYTE_ROWS = [VALUES.index(BYTES[direction]) for direction in DIRECTIONS]
 OPERATION_ROWS = [VALUES.index(OPERATIONS[direction]) for direction in DIRECTIONS]
 

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.site.change_point import FEWEST, Floats, Ints, Ranked, low_stretch
+from ioprism.units import DAY, HOUR
 
 CERTAIN = 0.001  # probability of chance, after correction for how many were asked
 
@@ -48,8 +49,7 @@ SLOWER = 0.7  # a sick part reaches less than this share of its peers' rate
 RARELY = 0.01  # of a healthy part's jobs are as slow as that, at least
 CHANGED = 1.3  # a number changed where it grew, or shrank, by this factor
 CHANGED_SHARE = 0.2  # absolute change of a share that counts
-DAY = 86400.0
-TOGETHER = 6 * 3600.0  # seconds; jobs of a user that start so near are one observation
+TOGETHER = 6 * HOUR  # seconds; jobs of a user that start so near are one observation
 SMALLEST = 2**20  # bytes; the rate of less says nothing about a target
 
 # Numbers of a job that tell how an application does its I/O, and whether they are shares.

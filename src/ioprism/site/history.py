@@ -19,6 +19,7 @@ from ioprism.diagnosis.rows import Flags, Floats
 from ioprism.diagnosis.site_knowledge import rebook, scale
 from ioprism.diagnosis.steps import Judgement
 from ioprism.engine.base import Engine
+from ioprism.model.arrays import MAD_TO_DEVIATION
 from ioprism.model.trace import MIB, Trace
 from ioprism.model.verdict import (
     AchievedRate,
@@ -138,7 +139,7 @@ def _is_unusual(value: float, numbers: Floats, *, is_share: bool) -> bool:
     else:
         here, there, least = math.log1p(max(0.0, value)), np.log1p(numbers), math.log(UNUSUAL)
     middle = float(np.median(there))
-    spread = 1.4826 * float(np.median(np.abs(there - middle)))  # as for normal numbers
+    spread = MAD_TO_DEVIATION * float(np.median(np.abs(there - middle)))
     return abs(here - middle) > max(least, DEVIATIONS * spread)
 
 

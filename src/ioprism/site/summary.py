@@ -10,7 +10,7 @@ import polars as pl
 
 from ioprism.model.result import Result
 from ioprism.site.events import KINDS, SiteEvent, site_events
-from ioprism.units import format_counted
+from ioprism.units import HOUR, format_counted
 
 PARTS = ("slow-target", "slow-node")  # causes whose culprit is a part of the machine
 MOST_ADVICE = 10
@@ -19,7 +19,6 @@ STAGED_JOBS = 5  # jobs that read an input, from which it is worth staging
 STAGED_BYTES = 2**30
 
 
-HOUR = 3600.0
 HOURS = ("node_hours", "io_stall_node_hours", "saving_node_hours")
 
 

@@ -142,7 +142,7 @@ class Jobs:
         most: int,
         expire: float,
         most_of_sender: int | None = None,
-        still_sends: float = 60.0,
+        still_sends: float,
     ) -> None:
         self._settings = settings
         self._counts = counts

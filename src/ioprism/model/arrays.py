@@ -71,6 +71,7 @@ class Cover:
         return begin[some], finish[some]
 
 
+TINY = 1e-300  # what a divisor or the argument of a logarithm is at least
 MAD_TO_DEVIATION = 1.4826  # of a normal law (Rousseeuw and Croux, 1993)
 
 

@@ -13,7 +13,6 @@ Which process to compare with follows from the phases:
 - Pauses much shorter than the phases: a serial stream, one request after the other. Requests
   take about equally long and pauses are what the program needs between them; both must be far
   more even than that.
-- Hardly any pause: one long phase with interruptions, in which nothing repeats.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ from ioprism.periodicity.limits import (
     MAX_OFFSET,
     MAX_SUGGESTIVE_LOG_CHANCE,
     MIN_STRETCH,
-    NEARLY_ALL,
 )
 from ioprism.periodicity.segments import SignalPhases
 
@@ -52,7 +50,6 @@ WHOLE_WEIGHT, MISSING_WEIGHT, PART_WEIGHT = 0.9, 0.03, 0.07
 MAX_MISSING_SHARE = 1 / 3  # share of the distances that may be twice as long as the others
 MATCHING_LENGTH = 0.07  # relative difference up to which the lengths of phases match
 CHANCE_OF_MATCH = 0.15  # upper bound for lengths that vary by a third or more
-MIN_PAUSE_SHARE = 0.02  # share of the period below which pauses separate nothing
 MAX_SERIAL_PAUSE = 0.25  # share of the period below which the stream may be serial
 EXPONENTIAL_SHAPE = 1.0  # shapes of gamma laws
 CROSSINGS_SHAPE = 2.5  # times between the crossings of noise: most vary by two thirds
@@ -127,8 +124,6 @@ def most_regular(phases: SignalPhases) -> RegularStretch:
         and distances.std() <= MAX_CLOCK_VARIATION * distances.mean()
     ):
         return whole
-    if _grows_steadily(distances):
-        return whole  # every part of it is even for a while
     every = (whole, _with_missing(phases), _best_part(phases))
     # A period in a part of the phases comes before a loop of all of them.
     clear = [one for one in every if one.chances.single_look <= MAX_CLEAR_LOG_CHANCE]
@@ -155,8 +150,6 @@ def _judge(
     distances, waits = np.diff(part.starts), part.gaps
     mean = float(distances.mean())
     pause_share = float(waits.mean()) / mean
-    if pause_share < MIN_PAUSE_SHARE:
-        return RegularStretch(first, last)
     alike = log_alike_lengths(part) < MAX_CLEAR_LOG_CHANCE
     if pause_share < MAX_SERIAL_PAUSE:
         return RegularStretch(first, last, Chances(_serial(part)), alike)
@@ -207,25 +200,13 @@ def _wanders(distances: FloatArray, *, standard_errors: float = TREND_STANDARD_E
     error = 2.0 * math.sqrt((count - 2) / (count**2 - 1)) if count > 2 else math.inf
     if step * (count - 1) >= (2.0 - standard_errors * error) * float(off @ off):
         return False
-    return math.sqrt(step) > MAX_CLOCK_VARIATION or abs(_trend(logs)[0]) > MAX_CLOCK_VARIATION
+    return math.sqrt(step) > MAX_CLOCK_VARIATION or abs(_total_rise(logs)) > MAX_CLOCK_VARIATION
 
 
-def _trend(logs: FloatArray) -> tuple[float, float]:
-    """How much a line through these rises in all, and the share of the variance it explains."""
-    off, count = logs - logs.mean(), len(logs)
-    numbers = np.arange(count) - (count - 1) / 2
-    slope = float(numbers @ off) / float(numbers @ numbers)
-    variance = float(off @ off)
-    share = slope**2 * float(numbers @ numbers) / variance if variance > 0.0 else 0.0
-    return slope * (count - 1), share
-
-
-def _grows_steadily(distances: FloatArray) -> bool:
-    """Whether distances grow or shrink from the first to the last; a change of period is a step."""
-    if len(distances) <= MIN_STRETCH:
-        return False
-    rise, share = _trend(np.log(distances))
-    return abs(rise) > MAX_CLOCK_VARIATION and share >= NEARLY_ALL
+def _total_rise(logs: FloatArray) -> float:
+    """How much a line through these rises from the first to the last."""
+    numbers = np.arange(len(logs)) - (len(logs) - 1) / 2
+    return float(numbers @ logs) / float(numbers @ numbers) * (len(logs) - 1)
 
 
 def _serial(phases: SignalPhases) -> float:

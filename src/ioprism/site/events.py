@@ -47,7 +47,7 @@ class SiteEvent:
 
 SLOWER = 0.7  # a sick part reaches less than this share of its peers' rate
 RARELY = 0.01  # of a healthy part's jobs are as slow as that, at least
-CHANGED = 1.3  # a number changed where it grew, or shrank, by this factor
+CHANGED = 1.3  # factor by which a number, or the stall beside a neighbour, differs noticeably
 CHANGED_SHARE = 0.2  # absolute change of a share that counts
 TOGETHER = 6 * HOUR  # seconds; jobs of a user that start so near are one observation
 SMALLEST = 2**20  # bytes; the rate of less says nothing about a target
@@ -269,7 +269,6 @@ def _medians(values: np.ndarray, place: int) -> tuple[float | None, float | None
     return before, after
 
 
-SUFFERS = 1.3  # jobs that run with it stall this many times as long
 BUSIER = 1.5  # factor by which others load the servers more than in the quiet third
 
 
@@ -358,7 +357,7 @@ def _suffering(
         return None
     slower, times = jobs["slower"].to_numpy(), jobs["start"].to_numpy()[beside]
     factor = float(np.median(slower[beside]) / np.median(slower[apart]))
-    if factor < SUFFERS:
+    if factor < CHANGED:
         return None
     probability = min(1.0, _rank_sum(slower[beside], slower[apart]) * tried)
     if probability > CERTAIN:

@@ -120,8 +120,8 @@ def parse_value(value: object) -> list[Piece]:
     """
     try:
         if type(value) is dict and "b" in value and "ts" in value:
-            arrays = (np.asarray(value[name], np.float64) for name in ("b", "ts", "te"))
-            return [_requests(*arrays, value.get("job"), value.get("ranks"))]
+            rate, start, end = (np.asarray(value[name], np.float64) for name in ("b", "ts", "te"))
+            return [_requests(rate, start, end, value.get("job"), value.get("ranks"))]
         return list(_pieces(value))
     except (*Problem, IoprismError) as error:
         raise MalformedMessageError(str(error)[:200]) from error

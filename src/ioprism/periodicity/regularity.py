@@ -40,6 +40,7 @@ from ioprism.periodicity.limits import (
     MAX_OFFSET,
     MAX_SUGGESTIVE_LOG_CHANCE,
     MIN_STRETCH,
+    NEARLY_ALL,
 )
 from ioprism.periodicity.segments import SignalPhases
 
@@ -124,6 +125,8 @@ def most_regular(phases: SignalPhases) -> RegularStretch:
         and distances.std() <= MAX_CLOCK_VARIATION * distances.mean()
     ):
         return whole
+    if _grows_steadily(distances):
+        return whole  # every part of it is even for a while
     every = (whole, _with_missing(phases), _best_part(phases))
     # A period in a part of the phases comes before a loop of all of them.
     clear = [one for one in every if one.chances.single_look <= MAX_CLEAR_LOG_CHANCE]
@@ -200,13 +203,25 @@ def _wanders(distances: FloatArray, *, standard_errors: float = TREND_STANDARD_E
     error = 2.0 * math.sqrt((count - 2) / (count**2 - 1)) if count > 2 else math.inf
     if step * (count - 1) >= (2.0 - standard_errors * error) * float(off @ off):
         return False
-    return math.sqrt(step) > MAX_CLOCK_VARIATION or abs(_total_rise(logs)) > MAX_CLOCK_VARIATION
+    return math.sqrt(step) > MAX_CLOCK_VARIATION or abs(_trend(logs)[0]) > MAX_CLOCK_VARIATION
 
 
-def _total_rise(logs: FloatArray) -> float:
-    """How much a line through these rises from the first to the last."""
-    numbers = np.arange(len(logs)) - (len(logs) - 1) / 2
-    return float(numbers @ logs) / float(numbers @ numbers) * (len(logs) - 1)
+def _trend(logs: FloatArray) -> tuple[float, float]:
+    """How much a line through these rises in all, and the share of the variance it explains."""
+    off, count = logs - logs.mean(), len(logs)
+    numbers = np.arange(count) - (count - 1) / 2
+    slope = float(numbers @ off) / float(numbers @ numbers)
+    variance = float(off @ off)
+    share = slope**2 * float(numbers @ numbers) / variance if variance > 0.0 else 0.0
+    return slope * (count - 1), share
+
+
+def _grows_steadily(distances: FloatArray) -> bool:
+    """Whether distances grow or shrink from the first to the last; a change of period is a step."""
+    if len(distances) <= MIN_STRETCH:
+        return False
+    rise, share = _trend(np.log(distances))
+    return abs(rise) > MAX_CLOCK_VARIATION and share >= NEARLY_ALL
 
 
 def _serial(phases: SignalPhases) -> float:

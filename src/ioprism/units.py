@@ -11,6 +11,7 @@ _DECIMAL = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15,
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50, "E": 2**60}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGTPE]?)(I?)B?\s*", re.IGNORECASE)
 LARGEST = 2**63 - 1  # bytes that libraries can count
+HOUR, DAY = 3600.0, 86_400.0  # seconds
 
 
 def parse_bytes(text: str) -> int:

@@ -16,7 +16,7 @@ from tests.live.running import burst
 
 def intake(*, largest: int = 10_000) -> tuple[Intake, Jobs]:
     counts = Counts()
-    jobs = Jobs(settings=TrackerSettings(), counts=counts, most=10, expire=60.0)
+    jobs = Jobs(settings=TrackerSettings(), counts=counts, most=10, expire=60.0, still_sends=60.0)
     return Intake(jobs, counts, direction="both", largest=largest), jobs
 
 

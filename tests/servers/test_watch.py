@@ -103,7 +103,7 @@ def test_counters_that_restart_and_jobs_that_come_and_go(tmp_path: Path) -> None
     result = machine.round(answer(machine.now, {"old": 20 * MIB}, since=machine.now))
 
     assert [(row.name, row.write) for row in result.jobs] == [("old", 2 * MIB)]
-    assert any("began anew" in note for note in result.notes)
+    assert any("restarted" in note for note in result.notes)
 
 
 def test_a_job_that_was_missing_from_one_answer_is_not_new(tmp_path: Path) -> None:

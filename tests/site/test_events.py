@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ioprism.site.events import DAY, SiteEvent, noisy_neighbours, site_events
+from ioprism.site.events import SiteEvent, noisy_neighbours, site_events
 from ioprism.site.store import SITE_TABLES
 from ioprism.site.summary import Chosen, SiteTables, site_story, site_table, with_hours
+from ioprism.units import DAY
 
 DAYS = 60.0
 JOBS = 1500

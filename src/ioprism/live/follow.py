@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgpack
+
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.signals.monitors import GEKKO_FIELDS, bare
 from ioprism.live.intake import Intake
@@ -226,8 +228,6 @@ class PackedValues:
 
 def _unpack_values(data: bytes, *, largest: int) -> tuple[list[tuple[Any, int]], int, bool]:
     """Whole values with their sizes, how many bytes they use, and whether damage follows."""
-    import msgpack
-
     unpacker = msgpack.Unpacker(
         strict_map_key=False,
         max_buffer_size=max(len(data), largest),

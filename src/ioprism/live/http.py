@@ -19,6 +19,7 @@ from ioprism.periodicity.tracker import Tracker
 from ioprism.reports import to_json
 from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_html.period import curve
+from ioprism.units import DAY
 
 LAGGING = 1.0  # seconds that an analysis waits, above which the service says that it lags
 KEEP_ALIVE = 15.0  # seconds between signs of life to a silent listener
@@ -161,7 +162,7 @@ def _values(job: WatchedJob) -> dict[str, Any]:
 
 
 PERIODS_AHEAD = 3.0  # of the slowest period, unless a horizon is asked for
-SHORTEST, LONGEST = 10.0, 24 * 3600.0  # seconds
+SHORTEST, LONGEST = 10.0, DAY  # seconds
 
 
 def fleet_values(watch: Watch, *, horizon: float | None = None) -> dict[str, Any]:

@@ -23,8 +23,9 @@ from ioprism.live.metrics import Counts
 from ioprism.model.arrays import FloatArray, median
 from ioprism.periodicity.stream_buffers import CODES, Codes
 from ioprism.periodicity.tracker import Prediction, Tracker, TrackerSettings
+from ioprism.units import DAY
 
-FURTHEST = 30 * 86400.0  # seconds; what is further from the signal is taken for an error
+FURTHEST = 30 * DAY  # seconds; what is further from the signal is taken for an error
 LATEST = 1e11  # seconds, beyond any clock
 USUAL_GAP = 20.0  # seconds between messages; a job that sends more rarely is waited for longer
 LOOK_AGAIN = 1.0  # seconds until one more look for a job that can go
@@ -141,7 +142,7 @@ class Jobs:
         most: int,
         expire: float,
         most_of_sender: int | None = None,
-        still_sends: float = 60.0,
+        still_sends: float,
     ) -> None:
         self._settings = settings
         self._counts = counts

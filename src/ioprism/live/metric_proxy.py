@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import msgpack
 import numpy as np
 
 from ioprism.errors import IoprismError
@@ -95,8 +96,6 @@ class ReplyServer(threading.Thread):
 
 def answer(raw: bytes) -> bytes:
     """Return the reply to one request."""
-    import msgpack
-
     if raw == b"ping":
         return b"pong"
     try:
@@ -113,8 +112,6 @@ def answer(raw: bytes) -> bytes:
 
 
 def _error(message: str) -> bytes:
-    import msgpack
-
     packed: bytes = msgpack.packb({"error": message})
     return packed
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import click
+import msgpack
 import numpy as np
 import polars as pl
 
@@ -79,8 +80,6 @@ def stream_messages(
         batch: seconds of the job's time in one message.
         job: the name to send.
     """
-    import msgpack
-
     rate = done.bytes / (done.end - done.start)
     number = np.floor(done.end / batch).astype(np.int64)
     edges = np.flatnonzero(np.diff(number, prepend=number[0] - 1, append=number[-1] + 1))

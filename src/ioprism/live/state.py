@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgpack
+
 from ioprism.errors import BrokenTraceError
 from ioprism.storage.atomic import atomic_write
 from ioprism.text import open_plain
@@ -24,8 +26,6 @@ MARK = "ioprism watch"
 
 def save(path: Path, state: Mapping[str, Any]) -> int:
     """Write a state in place of the old one; return its size in bytes."""
-    import msgpack
-
     content: bytes = msgpack.packb(state)
     sealed = {"format": MARK, "version": VERSION, "checksum": zlib.crc32(content)}
     packed: bytes = msgpack.packb({**sealed, "content": content})
@@ -40,8 +40,6 @@ def load(path: Path) -> Mapping[str, Any] | None:
     Raises:
         BrokenTraceError: the file is not a state of `ioprism watch`.
     """
-    import msgpack
-
     try:
         with open_plain(path) as file:
             raw = file.read()

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import MsgspecError
 
 from ioprism.errors import OutputError
 from ioprism.live import state
@@ -182,7 +183,7 @@ class Watch:
         if saved is not None:
             try:
                 self._restore(saved)
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except (MsgspecError, ValueError, TypeError, KeyError, AttributeError) as error:
                 raise state.unusable(path, str(error)[:200]) from error
             for message in read_journal(self._journal_path(path), self._note_left_out):
                 self.intake.receive([Message(*message)], arrived=time.monotonic())

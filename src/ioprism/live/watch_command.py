@@ -47,6 +47,7 @@ from ioprism.units import format_bytes, format_counted, format_seconds, parse_by
 
 REFRESH = 0.25  # seconds between pictures in the terminal
 DEFAULT_JOB = "job"
+DEFAULTS = WatchSettings()
 
 
 def _make_keys(context: click.Context, option: click.Parameter, folder: Path | None) -> None:  # noqa: ARG001 - click's own
@@ -88,7 +89,7 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 @option(
     "--false-alarm",
     type=NumberRange(0.0, 1.0, min_open=True),
-    default=0.01,
+    default=DEFAULTS.tracking.max_false_alarm,
     help="Probability of ever announcing a false period.",
 )
 @option("--every", type=NumberRange(min=0.0), default=0.0, help="Seconds between predictions.")
@@ -96,14 +97,14 @@ def _make_keys(context: click.Context, option: click.Parameter, folder: Path | N
 @option(
     "--expire",
     type=NumberRange(min=0.0),
-    default=600.0,
+    default=DEFAULTS.expire,
     help="Forget a job after this many seconds of silence.",
 )
 @option(
     "--max-jobs",
     "most_jobs",
     type=click.IntRange(1),
-    default=2000,
+    default=DEFAULTS.most_jobs,
     help="Most jobs to follow simultaneously.",
 )
 @option(

@@ -71,6 +71,10 @@ class Cover:
         return begin[some], finish[some]
 
 
+TINY = 1e-300  # what a divisor or the argument of a logarithm is at least
+MAD_TO_DEVIATION = 1.4826  # of a normal law (Rousseeuw and Croux, 1993)
+
+
 def median(numbers: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> float:
     """The middle one, or the mean of both in the middle."""
     return quantile(numbers, 0.5)

@@ -150,7 +150,7 @@ class Pseudonyms:
         return int.from_bytes(hmac.digest(self.key, data, "sha256")) % below
 
     def path(self, path: str) -> str:
-        """Return another path; what is no path but a word of the tracer stays."""
+        """Return another path; words of the tracer that are not paths stay as they are."""
         if path.startswith("<"):
             return path
         return "/".join(map(self.component, path.split("/")))

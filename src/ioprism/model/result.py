@@ -47,7 +47,7 @@ class Result(ABC):
         return f"<{type(self).__name__}: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from html import escape  # a millisecond that few commands need
 
         return f"<p>{escape(self.summary())}</p>{self.to_frame()._repr_html_()}"
 

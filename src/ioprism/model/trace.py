@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ioprism.errors import UsageError
+from ioprism.model.result import to_pandas
 from ioprism.text import printable
 from ioprism.units import format_seconds
 
@@ -324,7 +325,7 @@ class Trace:
         return f"<Trace: {self.summary()}>"
 
     def _repr_html_(self) -> str:
-        from html import escape  # only notebooks ask
+        from html import escape  # a millisecond that few commands need
 
         return f"<p>{escape(self.summary())}</p>"
 
@@ -352,8 +353,6 @@ class Trace:
             UsageError: the trace has no such table.
             MissingPackageError: pandas is not installed.
         """
-        from ioprism.model.result import to_pandas
-
         known = ("events", "files", "processes", *self.counters)
         if table not in known:
             raise UsageError(f"there is no table {table!r} (there are {', '.join(known)}).")

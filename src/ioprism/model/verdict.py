@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from ioprism.model.result import Result, pick
+from ioprism.units import HOUR
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,7 +96,6 @@ class History:
 
 
 COUNTS = ("requests", "reads", "syncs", "calls", "copies")  # facts that a longer run has more of
-SECONDS_PER_HOUR = 3600.0
 # What JSON holds of them.
 CAUSE_KEYS = ("code", "title", "culprit", "saving", "core_hours", "confidence", "contrast",
               "symptoms", "advice")  # fmt: skip
@@ -334,7 +334,7 @@ class Verdict(Result):
 
 def core_hours(seconds: float, ranks: int | None) -> float | None:
     """Core-hours that all ranks spend in these seconds."""
-    return None if not ranks else seconds * ranks / SECONDS_PER_HOUR
+    return None if not ranks else seconds * ranks / HOUR
 
 
 class Severity(StrEnum):

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ioprism.model.arrays import FloatArray
+from ioprism.model.arrays import TINY, FloatArray
 
 CERTAIN = 0.0  # log of probability 1
 # (measured: n/203): a change by two thirds to one and a half times changes n of 203 answers.
@@ -124,7 +124,7 @@ def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:
         math.comb(others, k) * chance_of_match**k * (1.0 - chance_of_match) ** (others - k)
         for k in range(needed, others + 1)
     ]
-    return math.log(min(1.0, max(math.fsum(terms), 1e-300)))
+    return math.log(min(1.0, max(math.fsum(terms), TINY)))
 
 
 def _log_chernoff(trials: int, needed: int, chance: float) -> float:
@@ -157,7 +157,7 @@ def probability(log_chance: float) -> float:
 
 def _log_ball(waits: int, variation: float, shape: float) -> float:
     dimensions = waits - 1
-    radius_squared = max(variation * variation / waits, 1e-300)
+    radius_squared = max(variation * variation / waits, TINY)
     ball = dimensions / 2 * math.log(math.pi * radius_squared) - math.lgamma(dimensions / 2 + 1)
     density = math.lgamma(waits * shape) - waits * math.lgamma(shape)
     density -= (shape - 1.0) * waits * math.log(waits) + 0.5 * math.log(waits)
@@ -180,13 +180,13 @@ def _log_greenwood(waits: int, variation: float) -> float:
     width = math.log1p(variance / mean**2)
     centre = math.log(mean) - width / 2
     z = (2 * math.log(max(variation, 1e-150)) - centre) / math.sqrt(width)
-    return math.log(max(0.5 * math.erfc(-z / math.sqrt(2)), 1e-300))
+    return math.log(max(0.5 * math.erfc(-z / math.sqrt(2)), TINY))
 
 
 def _log_gamma(waits: int, variation: float, shape: float) -> float:
     mean, variance = _moments(waits, shape)
     form = mean**2 / variance
-    return _log_lower_gamma(form, max(variation**2, 1e-300) * form / mean)
+    return _log_lower_gamma(form, max(variation**2, TINY) * form / mean)
 
 
 def _log_lower_gamma(form: float, value: float) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.model.arrays import FloatArray, Signal, median
+from ioprism.model.arrays import MAD_TO_DEVIATION, FloatArray, Signal, median
 from ioprism.periodicity.limits import (
     MANY_REPETITIONS,
     MAX_OFFSET,
@@ -25,7 +25,6 @@ from ioprism.periodicity.segments import (
     phases_of_job,
 )
 
-MAD_TO_DEVIATION = 1.4826  # of a normal law (Rousseeuw and Croux, 1993)
 MAX_LATE_SHARE = 0.1  # share of the distances
 SAME_LENGTH = 0.25  # phases of a period may at least differ in length by this share
 SAME_LEVEL = 0.15  # and in their mean level by this

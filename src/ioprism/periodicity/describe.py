@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import UsageError
-from ioprism.model.arrays import FloatArray, Signal, median
+from ioprism.model.arrays import TINY, FloatArray, Signal, median
 from ioprism.periodicity.limits import (
     MAX_OFFSET,
     MIN_SURE_REPETITIONS,
@@ -421,7 +421,7 @@ def _step(
         weights[count + 1 :] * cosines - weights[1 : count + 1] * sines
     )  # fmt: skip
     jacobian: FloatArray = np.hstack((design, slopes))
-    scale: FloatArray = np.maximum(np.sqrt(np.mean(jacobian**2, axis=0)), 1e-300)
+    scale: FloatArray = np.maximum(np.sqrt(np.mean(jacobian**2, axis=0)), TINY)
     jacobian /= scale
     normal = jacobian.T @ jacobian / len(times)
     normal = normal + damping * np.eye(len(normal))

@@ -72,9 +72,9 @@ def with_shares(signal: Signal, period: Period) -> Period:
 PHASES_WEIGHT = 0.8  # of the false-alarm level; the spectrum has the rest (measured: 3/203)
 NEGLIGIBLE_CHANCE = 1e-5  # of phases; then the spectrum is not computed (measured: 0/203)
 MIN_SHARE = 0.15  # of the variance; pairs of bursts at random times give less (measured: 0/203)
-MIN_COVERED = 0.4  # of the periods; bursts at few multiples of a time have less (measured: 1/203)
 PARTS_OF_PERIOD = 16  # to average over, for a share without short requests (measured: 1/203)
-CLEAR_LINE_FACTOR = 20.0  # by which a clear line lowers the chance of phases (measured: 0/203)
+# Without it, 1 of 15 serial streams of equal requests is called periodic (measured), else none.
+CLEAR_LINE_FACTOR = 20.0  # by which a clear line lowers the chance of phases
 SAMPLES_PER_PERIOD = 256  # for a spectrum where phases suggest a period (measured: 0/203)
 MIN_SPECTRUM_SAMPLES = 4096  # (measured: 0/203)
 
@@ -139,9 +139,7 @@ def _clear_period(signal: Signal) -> Period | None:
     that: the share is that of means over a part of the period.
     """
     period = harmonic.find_period(signal)
-    if period is None or not _is_covered(signal, period):
-        return None
-    if period.confidence >= MIN_SHARE:
+    if period is None or period.confidence >= MIN_SHARE:
         return period
     block = int(period.seconds / signal.interval / PARTS_OF_PERIOD)
     if block < 2 or period.false_alarm_probability > MAX_SUGGESTIVE_CHANCE:
@@ -157,12 +155,6 @@ def _clear_period(signal: Signal) -> Period | None:
     return replace(coarse, false_alarm_probability=min(1.0, 2.0 * chance))
 
 
-def _is_covered(signal: Signal, period: Period) -> bool:
-    """Whether a fair share of the periods carries the signal: bursts at most ticks of a clock."""
-    periods = (signal.end - signal.start) / period.seconds
-    return harmonic.carrying_periods(signal, period.seconds) >= MIN_COVERED * periods
-
-
 def _divide_chance(period: Period, weight: float) -> Period:
     probability = min(1.0, period.false_alarm_probability / weight)
     return replace(period, false_alarm_probability=probability)
@@ -170,7 +162,6 @@ def _divide_chance(period: Period, weight: float) -> Period:
 
 PAPER_METHODS = ("dft", "hybrid")
 PAPER_SAMPLES = 2**9  # the fewest that the methods of the paper choose
-MIN_CONFIDENCE = 0.1  # (measured: 0/203)
 # Phases speak for a loop in the program, even where a process without a clock may well
 # give as even distances. If bursts at random times hardly do, the answer is given, as "maybe"
 # and with its true false-alarm probability; of many equal phases, up to LOOP times the level.
@@ -273,8 +264,6 @@ def _of_main_bursts(signal: Signal, period: Period, options: Options) -> Period:
 def accept_period(signal: Signal, period: Period | None, options: Options) -> Period | None:
     """What was found, with how certain it is; None if that is not enough."""
     if period is None or period.repetitions < FEWEST_REPETITIONS or not period.valid_ranges:
-        return None
-    if period.confidence < MIN_CONFIDENCE:
         return None
     chance, level = period.false_alarm_probability, options.max_false_alarm
     if chance > level and not (options.maybe and _is_loop(period, level)):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import MissingPackageError, UsageError
-from ioprism.model.arrays import FloatArray, Signal
+from ioprism.model.arrays import TINY, FloatArray, Signal
 from ioprism.periodicity import harmonic
 from ioprism.periodicity.results import FrequencyCandidate, Period
 from ioprism.periodicity.spectrum import periodogram, power_spectrum
@@ -59,7 +59,7 @@ def by_dbscan(frequencies: FloatArray, shares: FloatArray, tolerance: float) -> 
     points = _points(frequencies, shares)
     height = float(np.ptp(shares)) * (1.0 - tolerance)
     reach = float(np.hypot(height, points[0, 0]))
-    model = _load("sklearn.cluster", "dbscan").DBSCAN(eps=max(reach, 1e-300), min_samples=2)
+    model = _load("sklearn.cluster", "dbscan").DBSCAN(eps=max(reach, TINY), min_samples=2)
     return _high(model.fit(points).labels_ == -1, shares)
 
 

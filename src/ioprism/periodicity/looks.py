@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.model.arrays import FloatArray, Signal, median
-from ioprism.periodicity.counting import MAD_TO_DEVIATION
+from ioprism.model.arrays import MAD_TO_DEVIATION, FloatArray, Signal, median
 from ioprism.periodicity.detect import Options, accept_period, detect
 from ioprism.periodicity.limits import MAX_CLOCK_VARIATION, MAX_OFFSET, MIN_STRETCH, SAME_PERIOD
 from ioprism.periodicity.phase_starts import Train, describe, find_train, train_of_all

@@ -13,7 +13,7 @@ from ioprism.engine.cluster import CRASHED, map_in_processes
 from ioprism.errors import AnalysisError, IoprismError, SignalTooShortError
 from ioprism.formats.job_groups import Group
 from ioprism.model.pseudonyms import shown_message
-from ioprism.model.result import Result
+from ioprism.model.result import Result, pick
 from ioprism.model.trace import Trace
 from ioprism.periodicity.of_job import PeriodSettings, job_periodicity
 from ioprism.text import printable
@@ -100,14 +100,12 @@ def describe_job(trace: Trace, engine: Engine, settings: PeriodSettings) -> JobP
         **known,
         direction=periodicity.direction,
         pattern="periodic",
-        seconds=period.seconds,
         duty_cycle=burst.duty_cycle,
         phase_bytes=burst.bytes,
-        confidence=period.confidence,
-        false_alarm_probability=period.false_alarm_probability,
-        certainty=period.certainty,
-        bytes_share=period.bytes_share,
         phases=len(period.phases),
+        **pick(
+            period, "seconds", "confidence", "false_alarm_probability", "certainty", "bytes_share"
+        ),
     )
 
 

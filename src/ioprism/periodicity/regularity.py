@@ -13,7 +13,6 @@ Which process to compare with follows from the phases:
 - Pauses much shorter than the phases: a serial stream, one request after the other. Requests
   take about equally long and pauses are what the program needs between them; both must be far
   more even than that.
-- Hardly any pause: one long phase with interruptions, in which nothing repeats.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ WHOLE_WEIGHT, MISSING_WEIGHT, PART_WEIGHT = 0.9, 0.03, 0.07
 MAX_MISSING_SHARE = 1 / 3  # share of the distances that may be twice as long as the others
 MATCHING_LENGTH = 0.07  # relative difference up to which the lengths of phases match
 CHANCE_OF_MATCH = 0.15  # upper bound for lengths that vary by a third or more
-MIN_PAUSE_SHARE = 0.02  # share of the period below which pauses separate nothing
 MAX_SERIAL_PAUSE = 0.25  # share of the period below which the stream may be serial
 EXPONENTIAL_SHAPE = 1.0  # shapes of gamma laws
 CROSSINGS_SHAPE = 2.5  # times between the crossings of noise: most vary by two thirds
@@ -155,8 +153,6 @@ def _judge(
     distances, waits = np.diff(part.starts), part.gaps
     mean = float(distances.mean())
     pause_share = float(waits.mean()) / mean
-    if pause_share < MIN_PAUSE_SHARE:
-        return RegularStretch(first, last)
     alike = log_alike_lengths(part) < MAX_CLEAR_LOG_CHANCE
     if pause_share < MAX_SERIAL_PAUSE:
         return RegularStretch(first, last, Chances(_serial(part)), alike)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ioprism.model.arrays import Signal
-from ioprism.model.result import Result
+from ioprism.model.result import Result, pick
 from ioprism.periodicity.limits import MAX_CLOCK_VARIATION
 from ioprism.periodicity.sampling import is_coarse
 from ioprism.units import format_seconds
@@ -125,12 +125,9 @@ class NextPhase:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedPhase:
+class ExpectedPhase(NextPhase):
     """When the next phase is due, how much it moves, and how sure that is."""
 
-    start: float  # seconds since the job started
-    end: float
-    bytes: float
     confidence: float  # probability that it begins within a tenth of the period of `start`
 
 
@@ -144,20 +141,14 @@ class NamedPeriod:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what tells the periods of a job from each other."""
-        period = self.period
         return {
-            "seconds": period.seconds,
-            "direction": self.direction,
-            "part": self.part,
-            "valid_ranges": period.valid_ranges,
-            "false_alarm_probability": period.false_alarm_probability,
-            "confidence": period.confidence,
-            "certainty": period.certainty,
-            "repetitions": period.repetitions,
-            "pattern": period.pattern,
-            "bytes_share": period.bytes_share,
-            "time_share": period.time_share,
-        }
+            **pick(self.period, "seconds"),
+            **pick(self, "direction", "part"),
+            **pick(
+                self.period, "valid_ranges", "false_alarm_probability", "confidence", "certainty",
+                "repetitions", "pattern", "bytes_share", "time_share",
+            ),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -190,11 +181,7 @@ class Periodicity(Result):
             "rhythms": [one.to_dict() for one in self.periods],
             "takes_turns": self.takes_turns,
             "slotted": None if self.slotted is None else self.slotted.to_dict(),
-            "candidates": [asdict(candidate) for candidate in self.candidates],
-            "components": [asdict(wave) for wave in self.components],
-            "fit": None if self.fit is None else asdict(self.fit),
-            "burst": None if self.burst is None else asdict(self.burst),
-            "next_phase": None if self.next_phase is None else asdict(self.next_phase),
+            **pick(self, "candidates", "components", "fit", "burst", "next_phase"),
         }
 
     def to_frame(self) -> pl.DataFrame:

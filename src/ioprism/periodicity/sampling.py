@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import BrokenSignalError, SignalTooShortError, SignalWarning, UsageError
-from ioprism.model.arrays import FloatArray, Signal, StepFunction
+from ioprism.model.arrays import TINY, FloatArray, Signal, StepFunction
 from ioprism.units import format_counted
 
 MIN_SAMPLES = 8
@@ -222,7 +222,7 @@ class FrequencyFilter:
             return 1.0 - _low(frequencies / self.cutoffs[0], self.order)
         low, high = self.cutoffs
         centred = np.abs(frequencies**2 - low * high)
-        width = np.maximum(frequencies * (high - low), 1e-300)
+        width = np.maximum(frequencies * (high - low), TINY)
         with np.errstate(over="ignore"):
             return _low(centred / width, self.order)
 

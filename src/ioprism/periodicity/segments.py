@@ -313,12 +313,8 @@ def _every(signal: Signal, known: SignalPhases | None) -> Iterator[Scale]:
                 yield Scale(without_strays(joined), OTHER_WEIGHT)
             weight = OTHER_WEIGHT
     runs = busy_runs(signal)
-    if len(runs[0]) < MIN_PHASES:
-        return
-    pauses = find_pauses(signal)
-    if pauses is not None:
-        yield Scale(pauses, OTHER_WEIGHT)
-    yield Scale(phases_of_job(signal, runs), LIKELY_WEIGHT)
+    if len(runs[0]) >= MIN_PHASES:
+        yield Scale(phases_of_job(signal, runs), LIKELY_WEIGHT)
 
 
 def phases_of_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> SignalPhases:

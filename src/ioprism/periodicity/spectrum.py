@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.model.arrays import FloatArray, Signal, quantile
+from ioprism.model.arrays import TINY, FloatArray, Signal, quantile
 from ioprism.periodicity.limits import MIN_SURE_REPETITIONS
 
 CHUNK = 2**9  # samples; few exponentials are computed, the rest are products of them
@@ -100,7 +100,7 @@ def power_spectrum(signal: Signal) -> tuple[FloatArray, FloatArray]:
     if samples % 2 == 0:
         power[-1] /= 2.0  # the Nyquist bin has no mirror image
     total = float(power.sum())
-    if total <= 1e-20 * samples**2 * max(mean**2, 1e-300):
+    if total <= 1e-20 * samples**2 * max(mean**2, TINY):
         return frequencies, np.zeros_like(frequencies)
     return frequencies, power / total
 

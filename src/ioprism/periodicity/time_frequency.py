@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import MissingPackageError, UsageError
-from ioprism.model.arrays import FloatArray, Signal
+from ioprism.model.arrays import TINY, FloatArray, Signal
 from ioprism.periodicity import dft, harmonic
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.segments import average_blocks
@@ -284,7 +284,7 @@ def period_over_time(signal: Signal, *, window: float) -> tuple[Moment, ...]:
     first = PADDING * harmonic.MIN_REPETITIONS
     power[:, : int(np.ceil(first))] = 0.0
     strongest = power.argmax(axis=1)
-    totals = np.maximum(power.sum(axis=1), 1e-300)
+    totals = np.maximum(power.sum(axis=1), TINY)
     peaks = np.take_along_axis(power, strongest[:, None], axis=1)[:, 0]
     starts = signal.start + signal.interval * step * np.arange(len(pieces))
     length = samples * signal.interval

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from msgspec import convert
+
 from ioprism.model.arrays import FloatArray, Signal
 from ioprism.periodicity.describe import first_due, predict_next_phase
 from ioprism.periodicity.detect import Options
@@ -52,6 +54,8 @@ PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
 MIN_ELAPSED_SHARE = 0.8  # of a period, after which the next phase may have begun
 MAX_LOST_PERIODS = 3.0  # without a phase, after which it has ended
 KEPT_ANSWERS = 64  # recent answers
+# Attributes of a tracker that its state holds as they are.
+SAVED = ("window", "equal", "suspected", "rival", "last_beat", "spectrum_due", "spectrum_looks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,15 +378,9 @@ class Tracker:
             "grain": list(self.grain.state()),
             "record": self.record.state(),
             "history": self.history.state(),
-            "window": self._window,
             "period": None if self._period is None else asdict(self._period),
             "answers": list(self._answers),
-            "equal": self._equal,
-            "suspected": self._suspected,
-            "rival": self._rival,
-            "last_beat": self._last_beat,
-            "spectrum_due": self._spectrum_due,
-            "spectrum_looks": self._spectrum_looks,
+            **{name: getattr(self, f"_{name}") for name in SAVED},
             "latest": self._latest_state(),
         }
 
@@ -392,7 +390,7 @@ class Tracker:
         phase = self.latest.next_phase
         return {
             "time": self.latest.time,
-            "window": list(self.latest.window),
+            "window": self.latest.window,
             "next_phase": None if phase is None else asdict(phase),
         }
 
@@ -404,35 +402,20 @@ class Tracker:
         tracker.grain = Grain.from_state(state["grain"])
         tracker.record = PredictionRecord.from_state(state["record"])
         tracker.history = RequestHistory.from_state(state.get("history"))
-        tracker._window = float(state["window"])
-        tracker._period = _period_from_state(state["period"])
+        tracker._period = convert(state["period"], Period | None)
         tracker._answers.extend(state["answers"])
-        tracker._equal = int(state["equal"])
-        tracker._suspected, tracker._rival = state["suspected"], state["rival"]
-        tracker._last_beat = state["last_beat"]
-        tracker._spectrum_due = float(state["spectrum_due"])
-        tracker._spectrum_looks = int(state["spectrum_looks"])
+        for name in SAVED:
+            setattr(tracker, f"_{name}", state[name])
         tracker.latest = tracker._latest_from_state(state.get("latest"))
         return tracker
 
     def _latest_from_state(self, state: Mapping[str, Any] | None) -> Prediction | None:
         if state is None:
             return None
-        phase, (start, end) = state["next_phase"], state["window"]
         return Prediction(
-            time=float(state["time"]),
-            window=(float(start), float(end)),
+            time=state["time"],
+            window=tuple(state["window"]),
             period=self._period,
-            next_phase=None if phase is None else ExpectedPhase(**phase),
+            next_phase=convert(state["next_phase"], ExpectedPhase | None),
             probabilities=frequency_ranges(self._answers),
         )
-
-
-def _period_from_state(state: Mapping[str, Any] | None) -> Period | None:
-    if state is None:
-        return None
-    ranges = {
-        name: tuple((float(start), float(end)) for start, end in state.get(name, ()))
-        for name in ("valid_ranges", "phases")
-    }
-    return Period(**{**state, **ranges})

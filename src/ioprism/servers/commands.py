@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from rich.live import Live
 
 from ioprism.command import options, output
 from ioprism.command.options import (
@@ -33,14 +34,19 @@ from ioprism.reports import to_json
 from ioprism.servers import documents, steps, terminal
 from ioprism.servers import raw_files as raw
 from ioprism.servers.page import write_page
-from ioprism.servers.series import DAY, GRIDS, RESETS, SHARINGS, WINDOWS
+from ioprism.servers.raw_files import (
+    CommandSource,
+    EndpointSource,
+    FileSource,
+    FollowedFile,
+    PolledSource,
+)
+from ioprism.servers.series import GRIDS, RESETS, SHARINGS, WINDOWS
 from ioprism.servers.simulation import WRITERS, SimulationSettings, simulate_files
 from ioprism.servers.validation import BenchmarkPlan, run_benchmark
-from ioprism.units import format_counted, parse_bytes
-
-if TYPE_CHECKING:
-    from ioprism.servers.raw_files import PolledSource
-    from ioprism.servers.watch import LoadRound
+from ioprism.servers.watch import LoadRound, LoadWatch, WatchPlan
+from ioprism.servers.watch_output import LoadServer, load_view, round_values
+from ioprism.units import DAY, format_counted, parse_bytes
 
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
 timezone_option: Decorator = option(
@@ -52,21 +58,25 @@ timezone_option: Decorator = option(
 export_option: Decorator = option(
     "--export", type=TABLE, help="Also write the table to a .csv or .parquet file."
 )
+# The defaults of the commands are those of the functions.
+ASKED, WATCHED, SIMULATED = steps.Question(), WatchPlan(), SimulationSettings()
+PLANNED = BenchmarkPlan(folder=None)
+
 QUESTION: tuple[Decorator, ...] = (
     option("--jobs", type=PATH, help="Job list: sacct, PBS, LSF or LoadLeveler records, or CSV."),
     option("--server-map", type=PATH, help="CSV file `node,server`: the I/O server of each node."),
     timezone_option,
-    option("--min-runtime", type=Number(), default=3600.0,
+    option("--min-runtime", type=Number(), default=ASKED.min_runtime,
            help="Shortest run time of a job, in seconds."),
-    option("--thresholds", default="0,131072,1048576",
+    option("--thresholds", default=",".join(map(str, ASKED.thresholds)),
            help="Bytes per sampling interval above which a server counts as active."),
-    option("--grid", type=click.Choice(GRIDS), default="job",
+    option("--grid", type=click.Choice(GRIDS), default=ASKED.grid,
            help="Time steps: a grid that starts with each job, or the samples themselves."),
-    option("--window", type=click.Choice(WINDOWS), default="clip",
+    option("--window", type=click.Choice(WINDOWS), default=ASKED.window,
            help="How to treat steps that are only partly inside a job."),
-    option("--reset", type=click.Choice(RESETS), default="auto",
+    option("--reset", type=click.Choice(RESETS), default=ASKED.reset,
            help="What to do with a counter that was reset."),
-    option("--shared", type=click.Choice(SHARINGS), default="split",
+    option("--shared", type=click.Choice(SHARINGS), default=ASKED.shared,
            help="Bytes of servers shared by several jobs: split them by nodes, or attribute none."),
     option("--interval", type=NumberRange(1.0, DAY),
            help="Length of a step in seconds; by default the sampling interval."),
@@ -219,12 +229,12 @@ def report(
 @option("--file", "files", multiple=True, type=PATH, help="File to read again in every round.")
 @option("--follow", "followed", multiple=True, type=PATH,
         help="File of one record per line (mmpmon -p, CSV) to read while it grows.")  # fmt: skip
-@option("--interval", type=NumberRange(0.0, DAY), default=30.0,
+@option("--interval", type=NumberRange(0.0, DAY), default=WATCHED.interval,
         help="Seconds from one round to the next.")  # fmt: skip
-@option("--timeout", type=NumberRange(0.0, DAY, min_open=True), default=10.0,
+@option("--timeout", type=NumberRange(0.0, DAY, min_open=True), default=WATCHED.timeout,
         help="Seconds that a source may take to answer.")  # fmt: skip
 @option("--store", type=PATH, help="Also add every answer to this store, as `ingest` does.")
-@option("--top", type=click.IntRange(1, 1000), default=20,
+@option("--top", type=click.IntRange(1, 1000), default=WATCHED.top,
         help="Jobs, users and targets to show; the others are one row.")  # fmt: skip
 @option("--users-command", metavar="COMMAND",
         help="Command that prints `job user` lines, such as \"squeue -ho '%i %u'\".")  # fmt: skip
@@ -259,10 +269,6 @@ def watch(
 
     Example: ioprism servers watch --command "lctl get_param obdfilter.*.job_stats" --http 8080
     """
-    from ioprism.servers.raw_files import CommandSource, EndpointSource, FileSource, FollowedFile
-    from ioprism.servers.watch import LoadWatch, WatchPlan
-    from ioprism.servers.watch_output import LoadServer
-
     sources: list[PolledSource] = [
         *(CommandSource(text, shell=chosen["shell"]) for text in commands),
         *map(EndpointSource, endpoints),
@@ -302,13 +308,9 @@ def watch(
 @contextmanager
 def _rounds_output(*, json_lines: bool) -> Iterator[Callable[[LoadRound], None]]:
     """Yield what shows rounds on standard output: tables that refresh, or a line per round."""
-    from ioprism.servers.watch_output import load_view, round_values
-
     if json_lines:
         yield lambda result: click.echo(to_json.line(round_values(result)))
     elif sys.stdout.isatty():
-        from rich.live import Live
-
         with Live(console=output.console(), auto_refresh=False, screen=True) as screen:
             yield lambda result: screen.update(load_view(result), refresh=True)
     else:
@@ -316,21 +318,25 @@ def _rounds_output(*, json_lines: bool) -> Iterator[Callable[[LoadRound], None]]
         yield lambda result: console.print(load_view(result))
 
 
-server_count: Decorator = option("--servers", default=16, type=click.IntRange(1, 2000),
-                                 help="Number of servers to simulate.")  # fmt: skip
+server_count: Decorator = option(
+    "--servers",
+    default=SIMULATED.servers,
+    type=click.IntRange(1, 2000),
+    help="Number of servers to simulate.",
+)
 
 
 @servers.command()
 @click.argument("folder", metavar="OUT", type=PATH)
 @server_count
-@option("--days", default=2.0, type=NumberRange(0.1, 800.0), help="Days to simulate.")
-@option("--interval", default=120.0, type=NumberRange(1.0, DAY),
+@option("--days", default=SIMULATED.days, type=NumberRange(0.1, 800.0), help="Days to simulate.")
+@option("--interval", default=SIMULATED.interval, type=NumberRange(1.0, DAY),
         help="Sampling interval, in seconds.")  # fmt: skip
 @options.seed
 @option("--format", "format_name", default="mmpmon",
         type=click.Choice(sorted(WRITERS)), help="Format of the counters.")  # fmt: skip
 @option("--faults", is_flag=True, help="Drop some samples and reset some counters.")
-@option("--jobs-at-once", default=1, type=click.IntRange(1, 100),
+@option("--jobs-at-once", default=SIMULATED.jobs_at_once, type=click.IntRange(1, 100),
         help="Number of jobs that share a server.")  # fmt: skip
 @option("--force", is_flag=True, help="Replace OUT if it exists.")
 @options.quiet
@@ -363,8 +369,13 @@ def simulate(
 @option("--store", type=PATH,
         help="Store whose counters to compare with the benchmark of --run.")  # fmt: skip
 @option("--bytes", default="1GiB", help="Bytes per phase of --run.")
-@option("--phases", default=3, type=click.IntRange(1, 1000), help="Number of phases of --run.")
-@option("--pause", default=240.0, type=NumberRange(0.0, DAY),
+@option(
+    "--phases",
+    default=PLANNED.phases,
+    type=click.IntRange(1, 1000),
+    help="Number of phases of --run.",
+)
+@option("--pause", default=PLANNED.pause, type=NumberRange(0.0, DAY),
         help="Seconds between phases of --run; use two sampling intervals.")  # fmt: skip
 @option("--ior", metavar="COMMAND",
         help="Command of an IOR to use instead, such as 'mpirun -n 4 ior'.")  # fmt: skip

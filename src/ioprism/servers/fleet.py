@@ -19,8 +19,9 @@ from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.servers.interference import Disturbance
 from ioprism.servers.job_metrics import FLAGS, MEASURES, JobMetrics, metric_column
 from ioprism.servers.load import PARTS, SIZE_LIMITS, MachineLoad
-from ioprism.servers.series import DAY, Floats
+from ioprism.servers.series import Floats
 from ioprism.settings import Thresholds
+from ioprism.units import DAY
 
 SHARE_OF_JOBS = 0.8  # the paper's Table II: 80 % of jobs stay at or below
 TOP_JOBS = 0.2  # the paper's share of jobs that move nearly everything

@@ -141,7 +141,7 @@ class FileSource:
         """What messages call it."""
         return str(self.path)
 
-    def fetch(self, target: Path, timeout: float) -> bool:  # noqa: ARG002 - files answer at once
+    def fetch(self, target: Path, timeout: float) -> bool:  # noqa: ARG002 - files answer immediately
         """Copy the file: its size may be unknown until it is read."""
         try:
             with self.path.open("rb") as file:
@@ -160,7 +160,7 @@ class FollowedFile(FileSource):
     inode: int = 0
     heading: bytes = field(default=b"", repr=False)
 
-    def fetch(self, target: Path, timeout: float) -> bool:  # noqa: ARG002 - files answer at once
+    def fetch(self, target: Path, timeout: float) -> bool:  # noqa: ARG002 - files answer immediately
         """Copy the new whole lines below the heading; a file that was replaced is begun again."""
         try:
             with self.path.open("rb") as file:

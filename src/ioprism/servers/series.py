@@ -25,6 +25,7 @@ from ioprism.model.counters import (
     SERIES_KEY,
     VALUES,
 )
+from ioprism.units import DAY, HOUR
 
 Grid = Literal["job", "native"]
 Window = Literal["clip", "clip_abs", "full", "literal"]
@@ -36,7 +37,6 @@ THRESHOLDS = (0, 128 * 1024, 1024 * 1024)  # bytes per Δt: the paper's c
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-DAY = 86_400.0  # seconds
 BYTE_ROWS = [VALUES.index(BYTES[direction]) for direction in DIRECTIONS]
 OPERATION_ROWS = [VALUES.index(OPERATIONS[direction]) for direction in DIRECTIONS]
 
@@ -59,7 +59,7 @@ class MetricSettings:
     window: Window = "clip"  # the paper's own ("literal") gives intensities above 1
     reset: Reset = "auto"  # "drop" for totals of a node (unmounts), else "restart"
     shared: Sharing = "split"  # bytes of jobs that ran together: by nodes, or not attributed
-    min_runtime: float = 3600.0  # seconds: the paper looks at jobs of at least an hour
+    min_runtime: float = HOUR  # seconds: the paper looks at jobs of at least an hour
     gap_factor: float = 1.5  # a longer step than this many Δt means that samples were lost
 
 

@@ -25,12 +25,12 @@ from ioprism.model.counters import (
     VALUES,
 )
 from ioprism.storage.atomic import atomic_folder
+from ioprism.units import HOUR
 
 Floats = NDArray[np.float64]
 LANES = (8, 4, 2, 1, 1, 12, 16, 4, 2)  # servers that one job at a time has for itself
 EPOCH = 1_767_225_600  # 2026-01-01 00:00 UTC
 REQUEST = 2**20  # bytes per operation
-HOUR = 3600.0
 RUNTIME = (0.7 * HOUR, 14 * HOUR)
 TRUTH = "truth.json"  # also what marks the folder as ours
 JOB_STATS_EXPIRY = 600.0  # seconds without I/O after which a Lustre server drops a job's counters

@@ -38,6 +38,7 @@ from ioprism.servers.series import THRESHOLDS, Grid, MetricSettings, Reset, Shar
 from ioprism.servers.simulation import SimulationSettings, simulate, write_simulation
 from ioprism.servers.store import CounterStore, open_store, sampling_interval
 from ioprism.servers.validation import Validation, compare_with_truth
+from ioprism.units import HOUR
 
 MAX_THRESHOLDS = 16  # memory grows with them: 8 bytes for each window of each job
 
@@ -49,7 +50,7 @@ class Question:
     jobs: Path | str | None = None  # a list of jobs; None: the store's, else those of the counters
     server_map: Path | str | None = None  # CSV `node,server`
     timezone: str = "UTC"  # of local times without a zone, and of the profile by hour
-    min_runtime: float = 3600.0
+    min_runtime: float = HOUR
     thresholds: tuple[int, ...] = THRESHOLDS
     grid: Grid = "job"
     window: Window = "clip"

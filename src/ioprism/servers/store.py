@@ -15,17 +15,17 @@ neither a changed byte nor a missing file changes an answer unnoticed.
 from __future__ import annotations
 
 import hashlib
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote, unquote
 
 import polars as pl
+from msgspec import Meta, ValidationError, convert
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
@@ -54,8 +54,28 @@ SERVERS_ASKED, MONTHS_ASKED, SAMPLES_ASKED = 40, 3, 2_000
 # Files of `servers watch`: this many are merged into one, up to this many rows.
 WATCHED_AT_ONCE, WATCHED_ROWS = 4, 200_000
 READERS_SECONDS = 600.0  # that merged files stay, for commands that read the store meanwhile
-WATCHED = re.compile(r"\d+-\d+-\d+\.parquet")
-PARTITION = re.compile(r"server=[^/\0]+/month=[^/\0]+/[^/\0]+\.parquet")
+# A manifest must not point outside its store.
+Partition = Annotated[str, Meta(pattern=r"^server=[^/\0]+/month=[^/\0]+/[^/\0]+\.parquet\Z")]
+WatchedFile = Annotated[str, Meta(pattern=r"^\d+-\d+-\d+\.parquet\Z")]
+
+
+@dataclass(slots=True)
+class WatchIndex:
+    """What `servers watch` has stored."""
+
+    files: dict[WatchedFile, tuple[int, int, int]] = field(default_factory=dict)  # see `Manifest`
+    servers: list[str] = field(default_factory=list)
+    per_job: list[str] = field(default_factory=list)  # servers with counters for each job
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What a store holds; a watched file has a number of rows, a first and a last time."""
+
+    partitions: list[Partition]
+    jobs: bool
+    watched: WatchIndex
+    ioprism_server_store: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +97,7 @@ class CounterStore:
     def servers(self) -> list[str]:
         """Name every server, sorted."""
         return sorted(
-            {*filter(None, map(_server_of, self._folders())), *self._watch_index()["servers"]}
+            {*filter(None, map(_server_of, self._folders())), *self._watch_index().servers}
         )
 
     def _folders(self) -> Iterator[Path]:
@@ -86,11 +106,10 @@ class CounterStore:
     def per_job_servers(self) -> list[str]:
         """Name the servers that keep counters for each job, sorted."""
         keep = [path for path in self._folders() if next(path.glob(f"month=*/{PER_JOB}"), None)]
-        return sorted({*filter(None, map(_server_of, keep)), *self._watch_index()["per_job"]})
+        return sorted({*filter(None, map(_server_of, keep)), *self._watch_index().per_job})
 
-    def _watch_index(self) -> dict[str, Any]:
-        """Return the files of `servers watch` (rows, first and last time), and their servers."""
-        return dict(_read_json(self.folder / MANIFEST)["watched"])
+    def _watch_index(self) -> WatchIndex:
+        return _read_manifest(self.folder).watched
 
     def months(self, server: str, *, per_job: bool = False) -> list[tuple[str, Path]]:
         """Return the months of a server and their files, in order."""
@@ -106,7 +125,7 @@ class CounterStore:
         files = sorted(path for path in partitions if path.is_file())
         months = sorted({path.parent.name for path in files})
         ends = [path for path in files if path.parent.name in (*months[:1], *months[-1:])]
-        watched = [limit for file in self._watch_index()["files"].values() for limit in file[1:]]
+        watched = [limit for file in self._watch_index().files.values() for limit in file[1:]]
         if not ends:
             return (min(watched), max(watched)) if watched else None
         time = pl.col("time_us")
@@ -129,9 +148,9 @@ class CounterStore:
         known = self._watch_index()
         watched = [
             self.folder / "watched" / name
-            for name, (_, first_us, last_us) in known["files"].items()
+            for name, (_, first_us, last_us) in known.files.items()
             if first_us <= end_us and last_us >= start_us
-        ] if server in known["per_job" if per_job else "servers"] else []  # fmt: skip
+        ] if server in (known.per_job if per_job else known.servers) else []  # fmt: skip
         if not files and not watched:
             return COUNTERS.empty()
         wanted = pl.col("time_us").is_between(start_us, end_us)
@@ -159,18 +178,9 @@ class CounterStore:
         path = self.folder / LEDGER
         if not path.is_file():
             return {}
-        entries = _read_json(path)
         try:
-            return {
-                key: LedgerEntry(
-                    str(entry["name"]),
-                    str(entry["format"]),
-                    int(entry["records"]),
-                    tuple(map(str, entry["warnings"])),
-                )
-                for key, entry in entries.items()
-            }
-        except (TypeError, KeyError, AttributeError, ValueError, OverflowError) as error:
+            return convert(_read_json(path), dict[str, LedgerEntry])
+        except ValidationError as error:
             raise _broken(path, f"its ledger is incomplete ({error})") from error
 
 
@@ -186,44 +196,27 @@ def open_store(folder: Path) -> CounterStore:
             f"Hint: make one with `ioprism servers ingest RAW... --store {folder}`.",
             source=folder,
         )
-    manifest = _read_json(folder / MANIFEST)
-    version = manifest.get("ioprism_server_store")
+    version = _read_json(folder / MANIFEST).get("ioprism_server_store")
     if version != VERSION:
         raise BrokenTraceError(
             f"this store has version {version}; this ioprism reads version {VERSION}.\n"
             "Hint: ingest the raw files into a new store.",
             source=folder,
         )
-    jobs = [JOBS_FILE] if manifest.get("jobs") else []
-    partitions = manifest.get("partitions", [])
-    if not isinstance(partitions, list) or not all(map(_is_partition, partitions)):
-        raise _broken(folder, "its manifest does not name its partitions")
-    watched = manifest.get("watched", {})
-    if not _names_watched_files(watched):
-        raise _broken(folder, "its manifest does not name its watched files")
-    inside = [f"counters/{one}" for one in partitions] + [f"watched/{n}" for n in watched["files"]]
-    for name in [*jobs, *inside]:
+    manifest = _read_manifest(folder)
+    inside = [f"counters/{name}" for name in manifest.partitions]
+    inside += [f"watched/{name}" for name in manifest.watched.files]
+    for name in [*([JOBS_FILE] if manifest.jobs else []), *inside]:
         if not (folder / name).is_file():
             raise _broken(folder, f"{printable(name)} is missing")
     return CounterStore(folder)
 
 
-def _is_partition(name: object) -> bool:
-    """Whether a name is one that a partition can have; a manifest must not point elsewhere."""
-    return isinstance(name, str) and PARTITION.fullmatch(name) is not None
-
-
-def _names_watched_files(watched: Any) -> bool:  # noqa: ANN401 - whatever a document may hold
-    """Whether these are the files of `servers watch` and the names of their servers."""
-    if not isinstance(watched, dict) or not isinstance(watched.get("files"), dict):
-        return False
-    names = [watched.get("servers"), watched.get("per_job")]
-    numbers = watched["files"].values()
-    return (
-        all(map(WATCHED.fullmatch, watched["files"]))
-        and all(isinstance(some, list) and all(isinstance(n, str) for n in some) for some in names)
-        and all(isinstance(some, list) and [type(n) for n in some] == [int] * 3 for some in numbers)
-    )
+def _read_manifest(folder: Path) -> Manifest:
+    try:
+        return convert(_read_json(folder / MANIFEST), Manifest)
+    except ValidationError as error:
+        raise _broken(folder, f"its manifest is incomplete ({error})") from error
 
 
 @contextmanager
@@ -286,19 +279,19 @@ def add_watched(store: CounterStore, samples: pl.DataFrame) -> None:
     """Add the samples of one round of `servers watch`, and merge small files of earlier rounds."""
     watched = store._watch_index()
     once = each_record_once(COUNTERS.conform(samples))
-    _add_watched_file(store.folder, watched["files"], once, level=0)
+    _add_watched_file(store.folder, watched.files, once, level=0)
     named = once.group_by("server").agg(of_jobs=pl.col("job").is_not_null().any())
-    watched["servers"] = sorted({*watched["servers"], *named["server"]})
-    watched["per_job"] = sorted({*watched["per_job"], *named.filter("of_jobs")["server"]})
-    _merge_watched_files(store.folder, watched["files"])
+    watched.servers = sorted({*watched.servers, *named["server"]})
+    watched.per_job = sorted({*watched.per_job, *named.filter("of_jobs")["server"]})
+    _merge_watched_files(store.folder, watched.files)
     _write_manifest(store.folder, watched=watched)
     for path in (store.folder / "watched").glob("*.parquet"):
-        forgotten = path.name not in watched["files"]
+        forgotten = path.name not in watched.files
         if forgotten and time.time() - path.stat().st_mtime > READERS_SECONDS:
             path.unlink(missing_ok=True)
 
 
-def _merge_watched_files(folder: Path, files: dict[str, list[int]]) -> None:
+def _merge_watched_files(folder: Path, files: dict[str, tuple[int, int, int]]) -> None:
     """Merge small files; readers sort what they take, so only what is the same twice goes."""
     for level in range(len(files)):
         small = [
@@ -315,7 +308,7 @@ def _merge_watched_files(folder: Path, files: dict[str, list[int]]) -> None:
 
 
 def _add_watched_file(
-    folder: Path, files: dict[str, list[int]], samples: pl.DataFrame, *, level: int
+    folder: Path, files: dict[str, tuple[int, int, int]], samples: pl.DataFrame, *, level: int
 ) -> None:
     if not samples.height:
         return
@@ -324,26 +317,19 @@ def _add_watched_file(
     name = f"{level}-{max(0, first)}-{number}.parquet"
     with _writing(folder / "watched" / name) as temporary:
         write_checked(samples, temporary)
-    files[name] = [samples.height, first, last]
+    files[name] = (samples.height, first, last)
 
 
-def _write_manifest(folder: Path, *, watched: Mapping[str, Any] | None = None) -> None:
+def _write_manifest(folder: Path, *, watched: WatchIndex | None = None) -> None:
     if watched is None:
-        known = folder / MANIFEST
-        nothing: dict[str, Any] = {"files": {}, "servers": [], "per_job": []}
-        watched = _read_json(known)["watched"] if known.is_file() else nothing
+        known = (folder / MANIFEST).is_file()
+        watched = _read_manifest(folder).watched if known else WatchIndex()
     place = folder / "counters"
     names = sorted(
         str(path.relative_to(place)) for path in place.glob("server=*/month=*/*.parquet")
     )
-    jobs = (folder / JOBS_FILE).is_file()
-    document = {
-        "ioprism_server_store": VERSION,
-        "partitions": names,
-        "jobs": jobs,
-        "watched": dict(watched),
-    }
-    _write_json(document, folder / MANIFEST)
+    manifest = Manifest(names, (folder / JOBS_FILE).is_file(), watched)
+    _write_json(asdict(manifest), folder / MANIFEST)
 
 
 def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:

@@ -30,7 +30,6 @@ from ioprism.model.trace import Progress
 from ioprism.servers.job_metrics import JobMetrics, job_metrics, metric_column
 from ioprism.servers.series import (
     BYTE_ROWS,
-    DAY,
     LONGEST_STEP,
     MetricSettings,
     locate,
@@ -39,6 +38,7 @@ from ioprism.servers.series import (
 from ioprism.servers.simulation import Simulation
 from ioprism.servers.store import CounterStore, open_store, sampling_interval
 from ioprism.storage.atomic import atomic_write_text, refuse_unless_file, scratch_file
+from ioprism.units import DAY
 
 Floats = NDArray[np.float64]
 # Where the median of measured / true may lie: 1 for what is exact, else around the bias that
@@ -52,7 +52,6 @@ REQUEST_BYTES = 2**20
 MAX_DEVIATION = 0.1  # of the bytes: counters and clocks are not atomic
 RECORD_FILE = Path("ioprism-benchmark.json")
 DATA_FILE = "ioprism-benchmark.data"
-MAX_IOR_SECONDS = 24 * 3600  # seconds that one IOR may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +347,7 @@ def _run_ior(plan: BenchmarkPlan, direction: str, path: Path) -> None:
     command = [*shlex.split(plan.ior or ""), "-a", "POSIX", *what, "-k", "-t", str(REQUEST_BYTES),
                "-b", str(block), "-o", str(path)]  # fmt: skip
     try:
-        done = subprocess.run(command, capture_output=True, timeout=MAX_IOR_SECONDS, check=False)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, timeout=DAY, check=False)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
         raise OutputError(f"{command[0]} cannot be run ({error}).\nHint: check --ior.") from error
     if done.returncode:

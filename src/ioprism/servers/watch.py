@@ -2,7 +2,7 @@
 
 A rate is the growth of a counter since its last answer, divided by the time between the two
 answers by this machine's steady clock. So neither a server whose clock steps nor one that did not
-answer for a while gives a false rate. A counter that fell or began anew counts from 0; an entry
+answer for a while gives a false rate. A counter that fell or restarted counts from 0; an entry
 that is new on a target seen before counts in full; the first answer of a target only sets the
 mark. What has not been seen for ten minutes is forgotten, as Lustre itself does.
 """
@@ -42,7 +42,7 @@ from ioprism.servers.store import add_watched, store_for_writing
 from ioprism.text import printable
 
 FORGET_SECONDS = 600.0  # Lustre's default job_cleanup_interval
-STALE_STEPS = 2.5  # a followed record's rate holds for this many of its own steps
+STALE_STEPS = 2.5  # sampling steps for which the rate of a followed record holds
 CLOCK_STEP = 5.0  # seconds: more than any answer takes
 MAX_HELD_ROWS = 3_000_000  # that wait for a store in use by another command
 AT_ONCE = 64  # sources asked at the same time
@@ -273,9 +273,9 @@ class LoadWatch:
             for times in (self._targets, clocks)
         )
         seen_before = pl.col("seen").is_not_null()
-        restarted = pl.col("since_us") > pl.col("since_before")
+        began_later = pl.col("since_us") > pl.col("since_before")
         fell = pl.any_horizontal(pl.col(n).fill_null(0) < pl.col(f"{n}_before") for n in VALUES)
-        anew = seen_before & (restarted | fell).fill_null(value=False)
+        restarts = seen_before & (began_later | fell).fill_null(value=False)
         # An entry older than the target's last answer was missing from it, and is not new.
         began = pl.col("since_us") / SECOND + CLOCK_STEP >= previous_clock
         fresh = ~seen_before & pl.col("job").is_not_null() & previous.is_not_null()
@@ -284,10 +284,11 @@ class LoadWatch:
         if follows:  # their own times tell, unless the clock stepped
             own = (pl.col("time_us") - pl.col("time_before")) / SECOND
             elapsed = pl.when(own > 0).then(own).otherwise(elapsed)
-        whole = anew & (pl.col("source") != NODE_TOTAL)  # an unmount takes its part away
+        whole = restarts & (pl.col("source") != NODE_TOTAL)  # an unmount takes its part away
         growth = {
             name: pl.when(whole | fresh).then(pl.col(name))
-            .when(seen_before & ~anew).then(pl.col(name) - pl.col(f"{name}_before").fill_null(0))
+            .when(seen_before & ~restarts)
+            .then(pl.col(name) - pl.col(f"{name}_before").fill_null(0))
             .otherwise(0).fill_null(0)
             for name in VALUES
         }  # fmt: skip
@@ -296,13 +297,13 @@ class LoadWatch:
             pl.col("now").alias("seen"),
             pl.lit(follows).alias("follows"),
             elapsed.alias("elapsed"),
-            anew.alias("anew"),
+            restarts.alias("restarted"),
             **{f"{name}_growth": value for name, value in growth.items()},
         )
-        resets = grown.filter("anew")
+        resets = grown.filter("restarted")
         if resets.height:
             names = ", ".join(resets["server"].unique().sort().head(3))
-            self._note(f"{resets.height} counters were reset or began anew ({names})")
+            self._note(f"{resets.height} counters were reset or restarted ({names})")
         self._last = pl.concat(
             [self._last.join(grown, on=SERIES_KEY, how="anti", nulls_equal=True),
              grown.rename({name: f"{name}_before" for name in VALUES})

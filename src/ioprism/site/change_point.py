@@ -1,9 +1,9 @@
 """When did a series change, or lie low for a while, and could chance alone look like that?
 
 A change: numbers of jobs scatter, often with long tails, and jobs of different sizes differ, so
-ranks are taken among jobs that are alike (van Elteren's stratified test). The place is where the
-standardised sum of ranks is largest; how likely chance reaches it is told by permutations among
-jobs that are alike, and beyond their number by the law of such maxima.
+ranks are taken among comparable jobs (van Elteren's stratified test). The place is where the
+standardised sum of ranks is largest; permutations among comparable jobs show how likely chance
+reaches it, and beyond their number the law of such maxima does.
 
 A stretch: the run of jobs that is best explained by low values being frequent in it. Its
 probability is Chernoff's bound on a binomial tail, times the number of runs that there are.
@@ -46,25 +46,25 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """A series as ranks among values that are alike."""
+    """A series as ranks among comparable values."""
 
     ranks: Floats
-    alike: Ints  # the same number: values that can be compared
+    groups: Ints  # values with the same number can be compared
     spread: Floats  # standard deviation of the sum of ranks before each place
 
     @classmethod
-    def of(cls, values: Floats, alike: Ints) -> Ranked:
-        """Rank values; `alike` numbers the groups within which they are compared."""
+    def of(cls, values: Floats, groups: Ints) -> Ranked:
+        """Rank values within groups; `groups` has the group number of each value."""
         ranks = np.zeros(len(values))
         variance = np.zeros(max(0, len(values) - 1))
-        for group in np.unique(alike):
-            own = alike == group
+        for group in np.unique(groups):
+            own = groups == group
             ranks[own] = _ranks(values[own]) / (1 + own.sum())
             count, before = int(own.sum()), np.cumsum(own)[:-1]
             if count > 1:
                 share = before * (count - before) / (count * (count - 1))
                 variance += share * float(np.sum(ranks[own] ** 2))
-        return cls(ranks, alike, np.sqrt(variance))
+        return cls(ranks, groups, np.sqrt(variance))
 
     def split(self, ranks: Floats | None = None) -> Split | None:
         """Return where the series changes most, None where it is too short."""
@@ -82,11 +82,11 @@ class Ranked:
         """How likely values in random order have such a split somewhere."""
         chance = np.random.default_rng(len(self.ranks))
         few = self._sample(chance)
-        places = np.argsort(few.alike, kind="stable")
+        places = np.argsort(few.groups, kind="stable")
         scores = []
         for _ in range(PERMUTATIONS):
             shuffled = np.empty_like(few.ranks)
-            order = np.lexsort((chance.random(len(few.ranks)), few.alike))
+            order = np.lexsort((chance.random(len(few.ranks)), few.groups))
             shuffled[places] = few.ranks[order]
             other = few.split(shuffled)
             scores.append(0.0 if other is None else other.score)
@@ -97,7 +97,7 @@ class Ranked:
         if len(self.ranks) <= LONG_SERIES:
             return self
         chosen = np.sort(chance.choice(len(self.ranks), LONG_SERIES, replace=False))
-        return Ranked.of(self.ranks[chosen], self.alike[chosen])
+        return Ranked.of(self.ranks[chosen], self.groups[chosen])
 
 
 def low_stretch(low: Flags, *, usual: float) -> Stretch | None:
@@ -119,7 +119,7 @@ def low_stretch(low: Flags, *, usual: float) -> Stretch | None:
 
 
 def _binomial_tail(hits: int, tries: int, share: float) -> float:
-    """Chernoff's bound on the probability of so many hits, or more."""
+    """Chernoff's bound on the probability of at least this many hits."""
     seen = hits / tries
     if seen <= share:
         return 1.0

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.site.change_point import FEWEST, Floats, Ints, Ranked, low_stretch
+from ioprism.units import DAY, HOUR
 
 CERTAIN = 0.001  # probability of chance, after correction for how many were asked
 
@@ -46,10 +47,9 @@ class SiteEvent:
 
 SLOWER = 0.7  # a sick part reaches less than this share of its peers' rate
 RARELY = 0.01  # of a healthy part's jobs are as slow as that, at least
-CHANGED = 1.3  # a number changed where it grew, or shrank, by this factor
-CHANGED_SHARE = 0.2  # and a share, where it moved by so much
-DAY = 86400.0
-TOGETHER = 6 * 3600.0  # seconds; jobs of a user that start so near are one observation
+CHANGED = 1.3  # factor by which a number, or the stall beside a neighbour, differs noticeably
+CHANGED_SHARE = 0.2  # absolute change of a share that counts
+TOGETHER = 6 * HOUR  # seconds; jobs of a user that start so near are one observation
 SMALLEST = 2**20  # bytes; the rate of less says nothing about a target
 
 # Numbers of a job that tell how an application does its I/O, and whether they are shares.
@@ -168,11 +168,11 @@ def _change_places(
     part = rows[first:end]
     if part.height < 2 * FEWEST:
         return
-    alike = _alike(part)
+    groups = _comparable_groups(part)
     certain = [
         (change, column)
         for column, is_share in HABITS
-        if (change := find_change(part, column, alike, is_share=is_share, tried=tried)) is not None
+        if (change := find_change(part, column, groups, is_share=is_share, tried=tried)) is not None
     ]
     if not certain:
         return
@@ -220,38 +220,38 @@ class FoundChange(NamedTuple):
 
 
 def find_change(
-    rows: pl.DataFrame, column: str, alike: Ints, *, is_share: bool, tried: int
+    rows: pl.DataFrame, column: str, groups: Ints, *, is_share: bool, tried: int
 ) -> FoundChange | None:
-    """Return a number's largest change where it is certain; `alike` numbers comparable jobs."""
+    """Return a number's largest change where it is certain, among groups of comparable jobs."""
     number = rows[column].cast(pl.Float64)
     if number.null_count() > rows.height / 2:
         return None
     values = number.fill_null(0.0).to_numpy() if is_share else np.log1p(number.fill_null(0.0))
-    ranked = Ranked.of(np.asarray(values), alike)
+    ranked = Ranked.of(np.asarray(values), groups)
     split = ranked.split()
     if split is None or split.score == 0.0:
         return None
-    moved = _median_shift(np.asarray(values), alike, split.place)
+    moved = _median_shift(np.asarray(values), groups, split.place)
     if moved < (CHANGED_SHARE if is_share else math.log(CHANGED)):
         return None
     probability = min(1.0, ranked.chance_of(split) * tried)
     return FoundChange(probability, split.place) if probability <= CERTAIN else None
 
 
-def _alike(rows: pl.DataFrame) -> Ints:
-    """Number jobs of similar scale and volume: a user's larger input is no change of a program."""
+def _comparable_groups(rows: pl.DataFrame) -> Ints:
+    """Number groups of similar scale and volume: a larger input does not change the program."""
     volume = (pl.col("bytes") + 1).log(2).floor().cast(pl.Int64)
     return (
         rows.select(pl.struct("ranks", volume).rank("dense").cast(pl.Int64)).to_series().to_numpy()
     )
 
 
-def _median_shift(values: Floats, alike: Ints, place: int) -> float:
-    """By how much jobs that are alike moved: the median over jobs that have others to compare."""
+def _median_shift(values: Floats, groups: Ints, place: int) -> float:
+    """The median change over jobs that have comparable jobs on the other side of the place."""
     after = np.arange(len(values)) >= place
     moves: list[float] = []
-    for group in np.unique(alike):
-        sides = [values[(alike == group) & side] for side in (~after, after)]
+    for group in np.unique(groups):
+        sides = [values[(groups == group) & side] for side in (~after, after)]
         fewer = min(map(len, sides))
         if fewer:
             moves += [_median(sides[1]) - _median(sides[0])] * fewer
@@ -269,15 +269,13 @@ def _medians(values: np.ndarray, place: int) -> tuple[float | None, float | None
     return before, after
 
 
-SUFFERS = 1.3  # jobs that run with it stall this many times as long
-BUSIER = 1.5  # and others keep the servers so many times as busy as in the quiet third
+BUSIER = 1.5  # factor by which others load the servers more than in the quiet third
 
 
 def noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
     """Applications beside whose jobs others stall longer than usual.
 
-    Each job is compared with the median of its own application, so that only the company of
-    the neighbour differs.
+    Each job is compared with the median of its application, so that only the neighbour differs.
     """
     known = jobs.drop_nulls(["start", "application"]).filter(
         (pl.col("runtime") > 0) & (pl.col("io_stall") > 0)
@@ -359,7 +357,7 @@ def _suffering(
         return None
     slower, times = jobs["slower"].to_numpy(), jobs["start"].to_numpy()[beside]
     factor = float(np.median(slower[beside]) / np.median(slower[apart]))
-    if factor < SUFFERS:
+    if factor < CHANGED:
         return None
     probability = min(1.0, _rank_sum(slower[beside], slower[apart]) * tried)
     if probability > CERTAIN:

@@ -20,6 +20,7 @@ from ioprism.diagnosis.site_knowledge import rebook, scale
 from ioprism.diagnosis.steps import Judgement
 from ioprism.diagnosis.wording import texts
 from ioprism.engine.base import Engine
+from ioprism.model.arrays import MAD_TO_DEVIATION
 from ioprism.model.trace import MIB, Trace
 from ioprism.model.verdict import (
     AchievedRate,
@@ -34,7 +35,7 @@ from ioprism.model.verdict import (
     Verdict,
     core_hours,
 )
-from ioprism.site.events import CHANGED_SHARE, HABITS, find_change
+from ioprism.site.events import CHANGED, CHANGED_SHARE, HABITS, find_change
 from ioprism.site.job_rows import run_facts
 from ioprism.site.store import open_site
 from ioprism.site.twins import OthersRates, TwinSaving
@@ -43,7 +44,6 @@ from ioprism.units import format_amount, format_bytes, format_counted, format_ra
 
 MIN_RUNS = 8  # earlier runs for a median and a spread
 SIMILAR_SCALE = 1.25  # factor between ranks, and between bytes, of runs that are compared
-UNUSUAL = 1.3  # factor from the median, as for a program that changed
 DEVIATIONS = 4.0  # robust standard deviations from the median: 1 of 16,000 normal numbers
 SURPASSED = 0.75  # of the earlier runs: bad company and sick targets slow one in ten or more
 NEW_SIZE = 1.5  # factor from every earlier request size of the operation
@@ -137,9 +137,9 @@ def _is_unusual(value: float, numbers: Floats, *, is_share: bool) -> bool:
     if is_share:
         here, there, least = value, numbers, CHANGED_SHARE
     else:
-        here, there, least = math.log1p(max(0.0, value)), np.log1p(numbers), math.log(UNUSUAL)
+        here, there, least = math.log1p(max(0.0, value)), np.log1p(numbers), math.log(CHANGED)
     middle = float(np.median(there))
-    spread = 1.4826 * float(np.median(np.abs(there - middle)))  # as for normal numbers
+    spread = MAD_TO_DEVIATION * float(np.median(np.abs(there - middle)))
     return abs(here - middle) > max(least, DEVIATIONS * spread)
 
 

@@ -14,9 +14,13 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ioprism.engine.cluster import CRASHED, map_in_processes
+import polars as pl
+
+from ioprism.diagnosis.steps import diagnose_observed
+from ioprism.engine.base import Engine, LocalEngine, in_memory
+from ioprism.engine.cluster import CRASHED, Session, map_in_processes
 from ioprism.errors import (
     AnalysisError,
     IoprismError,
@@ -25,18 +29,15 @@ from ioprism.errors import (
     UsageError,
 )
 from ioprism.formats.reading import check_readable, files_below
+from ioprism.formats.registry import find_jobs, group_paths, read_trace
+from ioprism.model.machine import ServerLoads
 from ioprism.model.pseudonyms import read_key
-from ioprism.site.job_rows import Rows, anonymous
-from ioprism.site.store import SiteStore, open_site
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from ioprism.engine.base import Engine
-    from ioprism.engine.cluster import Session
-    from ioprism.model.machine import ServerLoads
-    from ioprism.model.trace import Trace
-    from ioprism.site.summary import Chosen, SiteTables
+from ioprism.model.trace import Trace
+from ioprism.periodicity.many import describe_job
+from ioprism.periodicity.of_job import PeriodSettings
+from ioprism.site.job_rows import JobFacts, Rows, anonymous, job_rows
+from ioprism.site.store import SITE_TABLES, SiteStore, open_site
+from ioprism.site.summary import NEEDS, Chosen, SiteTables, with_hours
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
 KNOWN = 0.9  # share of a job's time and servers for which counters must be known
@@ -160,9 +161,6 @@ def chosen_tables(
     That is the rate at which servers worked for others while a job ran. Only tables that the
     subject needs are read; the others are empty.
     """
-    from ioprism.site.store import SITE_TABLES
-    from ioprism.site.summary import NEEDS, SiteTables, with_hours
-
     store = open_site(folder)
     names = ("jobs", "causes", "targets", "hosts", "files")
     needed = {"jobs", *NEEDS.get(subject or "", names), *(("files",) if which.mount else ())}
@@ -173,8 +171,6 @@ def chosen_tables(
 
 def _beside_others(jobs: pl.DataFrame, servers: ServerLoads) -> pl.DataFrame:
     """Add what the servers moved for others while each job ran, null where too little is known."""
-    import polars as pl
-
     timed = jobs.filter(pl.col("start").is_not_null() & (pl.col("runtime") > 0))
     start, runtime = timed["start"].to_numpy(), timed["runtime"].to_numpy()
     moved, known = servers.between(start, start + runtime)
@@ -221,8 +217,6 @@ def _logs(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _jobs(logs: Mapping[str, Path]) -> Iterator[tuple[str, tuple[Path, ...]]]:
     """Group logs by job; one of several files is named by the content of them all."""
-    from ioprism.formats.registry import group_paths
-
     digests = {path: digest for digest, path in logs.items()}
     for files in group_paths(list(digests)):
         names = sorted(digests[path] for path in files)
@@ -234,11 +228,6 @@ def _describe_job(
     entry: tuple[str, tuple[Path, ...]], *, options: SiteOptions, named: frozenset[Path]
 ) -> Rows | str | None:
     """One job as rows, or why it cannot be read; None for what lies beside the logs."""
-    from ioprism.diagnosis.steps import diagnose_observed
-    from ioprism.engine.base import LocalEngine, in_memory
-    from ioprism.formats.registry import find_jobs, read_trace
-    from ioprism.site.job_rows import JobFacts, job_rows
-
     digest, files = entry
     path = files[0]
     try:
@@ -258,9 +247,6 @@ def _describe_job(
 
 def _period_columns(trace: Trace, engine: Engine) -> dict[str, Any]:
     """The period of a job; a log that keeps no times has none of them."""
-    from ioprism.periodicity.many import describe_job
-    from ioprism.periodicity.of_job import PeriodSettings
-
     names = ("pattern", "period", "period_of", "duty_cycle", "phase_bytes", "period_confidence")
     try:
         found = describe_job(trace, engine, PeriodSettings())
@@ -285,10 +271,6 @@ def _why(path: Path, error: Exception) -> str:
 
 
 def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
-    import polars as pl
-
-    from ioprism.site.store import SITE_TABLES
-
     return {
         name: pl.DataFrame(
             [row for rows in jobs for row in rows[name]], schema=schema.schema, orient="row"

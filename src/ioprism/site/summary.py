@@ -10,16 +10,15 @@ import polars as pl
 
 from ioprism.model.result import Result
 from ioprism.site.events import KINDS, SiteEvent, site_events
-from ioprism.units import format_counted
+from ioprism.units import HOUR, format_counted
 
 PARTS = ("slow-target", "slow-node")  # causes whose culprit is a part of the machine
 MOST_ADVICE = 10
 SHOWN = 200  # rows of a page's table
-STAGED_JOBS = 5  # inputs that so many jobs read are worth staging
+STAGED_JOBS = 5  # jobs that read an input, from which it is worth staging
 STAGED_BYTES = 2**30
 
 
-HOUR = 3600.0
 HOURS = ("node_hours", "io_stall_node_hours", "saving_node_hours")
 
 
@@ -298,7 +297,7 @@ def periodic_applications(tables: SiteTables) -> list[dict[str, Any]]:
 def periodic_hours(tables: SiteTables) -> dict[str, float]:
     """Node-hours of jobs whose log tells when they did I/O, and of those that are periodic.
 
-    Those that write periodically are told apart, because that is what others publish.
+    Those that write periodically are listed separately, because published studies count them.
     """
     jobs = tables.jobs
     known = jobs.filter(pl.col("pattern").is_not_null())
@@ -349,7 +348,7 @@ def repeated_inputs(tables: SiteTables) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SiteStory(Result):
-    """Everything that one page tells of a centre."""
+    """Everything that one page shows about a centre."""
 
     totals: Mapping[str, Any]
     applications: tuple[Mapping[str, Any], ...]
@@ -384,7 +383,7 @@ class SiteStory(Result):
 
 
 def site_story(tables: SiteTables) -> SiteStory:
-    """Answer everything at once."""
+    """Return every table and event of the page."""
     jobs = tables.jobs
     totals: dict[str, Any] = {name: float(jobs[name].sum()) for name in HOURS}
     totals |= jobs.select(_NOT_JUDGED, _ESTIMATED).row(0, named=True)

@@ -1,8 +1,8 @@
 """What other jobs reached on the same file system decides what a change can save.
 
 Twins are jobs that moved similar data with similar ranks and differ in the one property that a
-fix would change: larger requests, or more storage targets. Where they are no faster, the property
-is not the cause. Where all of them are faster than all runs like this one, it is, and the
+fix would change: larger requests, or more storage targets. If they are not faster, the property
+is not the cause. If all of them are faster than all runs like this one, it is, and the
 difference is the saving. No saving may need a rate that no comparable job has reached.
 """
 
@@ -19,9 +19,9 @@ from ioprism.diagnosis.rows import Floats
 from ioprism.model.verdict import AchievedRate, ReachedByOthers
 from ioprism.text import printable
 
-SIMILAR_RANKS = 2.0  # factor; more ranks reach more
-SIMILAR_TARGETS = 2.0  # factor; what few-targets calls few
-SIMILAR_BYTES = 2.0  # factor; less may come from a cache, more no longer, unless it was synced
+# Factor between ranks (more reach more), targets (what few-targets calls few) and bytes (less may
+# come from a cache, more no longer, unless it was synced) of jobs that are compared.
+SIMILAR = 2.0
 MIN_JOBS = 3  # with this run: two runs of one configuration differ by a factor of 2 (IO500)
 LARGE = 0.5  # of a block that file systems serve as one: large requests
 NEXT_CLASS = 1  # classes of request sizes apart that still count as similar
@@ -44,7 +44,7 @@ class TwinSaving:
     others: float  # median rate of the others
 
     def scale(self, factor: float) -> TwinSaving:
-        """Return the savings where each second of requests makes the job wait for so many."""
+        """Return the savings, scaled from seconds of requests to seconds that the job waits."""
         low, high = self.low * factor, self.high * factor
         return replace(
             self, seconds=self.seconds * factor, low=low, high=high, spent=self.spent * factor
@@ -63,7 +63,7 @@ class OthersRates:
     rates: pl.DataFrame
 
     def reached(self, rows: Sequence[AchievedRate]) -> list[ReachedByOthers]:
-        """Return what others reached in all, for each operation of this run's main file system."""
+        """Return the rates of all other jobs, for each operation of this run's main file system."""
         entries = []
         for whole in _by_operation(rows):
             costs = self._job_costs(whole)
@@ -111,7 +111,7 @@ class OthersRates:
             return None
         row = max(small, key=lambda one: one.seconds)
         others = self._similar(row).filter(
-            (pl.col("shared") == row.shared) & _targets_within(row, SIMILAR_TARGETS)
+            (pl.col("shared") == row.shared) & _targets_within(row, SIMILAR)
         )
         twins = others.filter(_LARGE)
         alike = others.filter((pl.col("size_class") == row.size_class) & ~_LARGE)
@@ -130,7 +130,7 @@ class OthersRates:
                 return None
             near = (pl.col("size_class") - row.size_class).abs() <= NEXT_CLASS
             others = self._similar(row).filter(near)
-            costs = _costs(others.filter(pl.col("targets") >= SIMILAR_TARGETS * row.targets))
+            costs = _costs(others.filter(pl.col("targets") >= SIMILAR * row.targets))
             few = others.filter(
                 (pl.col("shared") == row.shared) & (pl.col("targets") <= row.targets)
             )
@@ -149,16 +149,16 @@ class OthersRates:
         return self.rates.filter(
             (pl.col("file_system") == row.file_system)
             & (pl.col("operation") == row.operation)
-            & pl.col("ranks").is_between(ranks / SIMILAR_RANKS, ranks * SIMILAR_RANKS)
+            & pl.col("ranks").is_between(ranks / SIMILAR, ranks * SIMILAR)
             & (pl.col("seconds") > 0)
             & (pl.col("synced") == row.synced)
-            & ((pl.col("bytes") >= row.bytes / SIMILAR_BYTES) | pl.col("synced"))
+            & ((pl.col("bytes") >= row.bytes / SIMILAR) | pl.col("synced"))
             & (pl.col("bytes") >= Limits().block)
         )
 
     def _similar(self, row: AchievedRate) -> pl.DataFrame:
         """Entries of such jobs that moved about as much."""
-        few = pl.col("bytes") <= SIMILAR_BYTES * row.bytes
+        few = pl.col("bytes") <= SIMILAR * row.bytes
         return self._comparable(row).filter(few | pl.col("synced"))
 
     def _job_costs(self, whole: AchievedRate) -> Floats:

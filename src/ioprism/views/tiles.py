@@ -48,7 +48,7 @@ Whole = npt.NDArray[np.int64]
 
 LARGEST = 2**53 - 1  # the last whole number that a script can tell from its neighbour
 TICKS = 2**48  # nanoseconds of three days; scripts hold whole numbers up to 2**53
-MANY = 100_000  # from so many marks on, a microsecond is fine enough
+MANY = 100_000  # marks from which on a microsecond is fine enough
 LEVEL = 2  # of deflate: the best that is still quick
 HAS_BYTES, HAS_PLACE = 1, 2
 # The order in which columns stand in the bytes.
@@ -179,7 +179,7 @@ def _width(values: Whole) -> int:
 
 
 def _planes(values: Whole, width: int) -> bytes:
-    """All lowest bytes first, then the next, as many as a value is wide."""
+    """All lowest bytes first, then the next ones, up to the width of a value."""
     raw = np.ascontiguousarray(values, dtype="<i8").view(np.uint8).reshape(-1, 8)
     return np.ascontiguousarray(raw[:, :width].T).tobytes()
 
@@ -220,7 +220,7 @@ class Tiles:
         return self.tile(self.start, self.end, columns=LEVELS[0])
 
     def level(self, columns: int) -> pl.DataFrame:
-        """Return the runs of the whole picture in so many columns."""
+        """Return the runs of the whole picture in this many columns."""
         with self._lock:
             if columns not in self._levels:
                 width = stretch(self.start, self.end, columns)
@@ -288,7 +288,7 @@ def _keep_calls(trace: Trace, place: Path, most_held: int) -> tuple[pl.LazyFrame
 
 
 def _read_batches(trace: Trace) -> Iterator[pl.DataFrame]:
-    """Yield the calls in their order; partitions that gain from it are read several at once."""
+    """Yield the calls in their order; partitions that gain from it are read in parallel."""
 
     def read(partition: Partition) -> Iterator[pl.DataFrame]:
         for batch in partition.batches(trace.completeness.warn):

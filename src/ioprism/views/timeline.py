@@ -88,7 +88,7 @@ EVERYTHING = Window()
 
 @dataclass(frozen=True, slots=True)
 class CallMarks:
-    """Every call of a window as a mark of its own."""
+    """Every call of a window as a separate mark."""
 
     window: Window = EVERYTHING
 
@@ -120,7 +120,7 @@ class Runs:
     """Runs of calls: one for each layer, rank, operation and stretch of time."""
 
     width: float  # seconds of a stretch
-    rank_step: int = 1  # so many ranks share a row of the picture
+    rank_step: int = 1  # ranks that share a row of the picture
     window: Window = EVERYTHING
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
@@ -174,7 +174,7 @@ class Timeline:
     calls: int  # that the marks stand for
     width: float | None = None  # seconds of a run's stretch; None: every call has its mark
     source: str = "calls"  # "heat map": a mark is a bin; "counters": first to last call on a file
-    rank_step: int = 1  # so many ranks share a row
+    rank_step: int = 1  # ranks that share a row
 
     @property
     def whole(self) -> bool:
@@ -226,7 +226,7 @@ def order_runs(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def heat_map_timeline(trace: Trace) -> Timeline:
-    """Return the bins of Darshan's heat maps as marks, where there are no calls."""
+    """Return the bins of Darshan's heat maps as marks, for logs without calls."""
     runtime = trace.job.runtime or 0.0
     table = trace.counters.get("HEATMAP")
     if table is None or not table.height:

@@ -39,6 +39,7 @@ from ioprism.write_time.system import bundled_systems, parse_system
 from ioprism.write_time.training_data import HONEST, LEAKING, TrainingSettings
 from ioprism.write_time.tuning import TuningLimits
 
+TRAINED = TrainingSettings()  # the defaults of `train`
 model_option: Decorator = option(
     "--model",
     "model_path",
@@ -152,7 +153,12 @@ def init(target: Path | None, directory: Path, force: bool) -> None:
 
 @write_time.command()
 @store_option
-@option("--max-nodes", default=128, type=click.IntRange(1), help="Largest node count to train on.")
+@option(
+    "--max-nodes",
+    default=TRAINED.max_nodes,
+    type=click.IntRange(1),
+    help="Largest node count to train on.",
+)
 @option("-o", "--output", "target", metavar="MODEL.json", required=True, type=PATH,
         help="File to write the model to.")  # fmt: skip
 @option("--model", "kind", default="auto", type=click.Choice(["auto", STAGES, *KINDS, BOOSTING]),
@@ -163,7 +169,7 @@ def init(target: Path | None, directory: Path, force: bool) -> None:
         "(leakage).")  # fmt: skip
 @option("--features", "variant", default="full",
         type=click.Choice(["full", "paper", "strict41"]), help="Feature set.")  # fmt: skip
-@option("--level", default=0.9, type=NumberRange(0.5, 0.99),
+@option("--level", default=TRAINED.level, type=NumberRange(0.5, 0.99),
         help="Confidence level of the intervals.")  # fmt: skip
 @options.seed
 @option("--access", type=click.Choice(ACCESSES),

@@ -210,9 +210,6 @@ def _cover(steps: Sequence[Step]) -> Step:
 
 
 SCORE_TIE = 0.05  # of the score: differences below come from which samples were held out
-TREES = 100  # defaults of scikit-learn 1.x (Friedman 2001), with subsample as below
-LEARNING_RATE = 0.1
-DEPTH = 3
 LEAF = -1.0  # as a node's left child
 
 
@@ -392,25 +389,21 @@ def fit_trees(data: TrainingData, *, seed: int) -> Trees:
         raise MissingPackageError(
             needed_by="the boosting model", package="scikit-learn", install="'ioprism[boosting]'"
         ) from error
-    fitted = ensemble.GradientBoostingRegressor(
-        n_estimators=TREES,
-        learning_rate=LEARNING_RATE,
-        max_depth=DEPTH,
-        subsample=0.7,
-        random_state=seed,
-    ).fit(data.table, np.log(data.seconds))
+    model = ensemble.GradientBoostingRegressor(subsample=0.7, random_state=seed)
+    fitted = model.fit(data.table, np.log(data.seconds))
     start = float(np.mean(np.log(data.seconds)))
-    return Trees(start, tuple(_nodes(estimator.tree_) for (estimator,) in fitted.estimators_))
+    nodes = (_nodes(tree.tree_, fitted.learning_rate) for (tree,) in fitted.estimators_)
+    return Trees(start, tuple(nodes))
 
 
-def _nodes(tree: Any) -> FloatArray:  # noqa: ANN401 - scikit-learn has no types
+def _nodes(tree: Any, learning_rate: float) -> FloatArray:  # noqa: ANN401 - scikit-learn has no types
     return np.column_stack(
         [
             tree.children_left,
             tree.children_right,
             tree.feature,
             tree.threshold,
-            LEARNING_RATE * tree.value[:, 0, 0],
+            learning_rate * tree.value[:, 0, 0],
         ]
     ).astype(np.float64)
 
@@ -418,8 +411,10 @@ def _nodes(tree: Any) -> FloatArray:  # noqa: ANN401 - scikit-learn has no types
 def _leaf_values(tree: FloatArray, table: FloatArray) -> FloatArray:
     at = np.zeros(len(table), dtype=np.int64)
     rows = np.arange(len(table))
-    for _ in range(DEPTH):
+    for _ in range(len(tree)):  # as deep as a tree can be, should its file be damaged
         inner = tree[at, 0] != LEAF
+        if not inner.any():
+            break
         # scikit-learn compares in single precision.
         values = table[rows, np.where(inner, tree[at, 2], 0).astype(np.int64)].astype(np.float32)
         branch = np.where(values <= tree[at, 3], tree[at, 0], tree[at, 1])

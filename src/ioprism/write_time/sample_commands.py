@@ -124,7 +124,7 @@ def _scales(text: str) -> tuple[int, ...]:
 @option("--timeout", type=SECONDS, metavar="SECONDS",
         help="Stop a run that takes longer; default: 20 times what is expected, at least "
         "600.")  # fmt: skip
-@option("--pause", default=60.0, type=NumberRange(0), metavar="SECONDS",
+@option("--pause", default=SessionLimits().pause, type=NumberRange(0), metavar="SECONDS",
         help="Seconds to wait after a round in which every run failed.")  # fmt: skip
 @option("--fail-on", type=click.Choice(["waiting"]),
         help="Exit with code 3 if another session would make progress; for job "

@@ -28,6 +28,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.model.arrays import MAD_TO_DEVIATION
 from ioprism.write_time.system import FloatArray
 
 STEPS = 80
@@ -39,7 +40,6 @@ SAME = 1e-9  # relative difference below which two loads are one
 LEAST = -14.0  # logarithm of the smallest cost that counts as one, relative to the largest
 SHARPNESS = 1.3  # deviations beyond which residuals count linearly (Huber 1964: 1.345)
 SMALLEST_DEVIATION = 1e-3
-MAD = 1.4826  # median absolute residual to standard deviation, normal distribution (Huber 1981)
 STARTING_STRAGGLING = 0.02
 EVIDENCE = 0.001  # rise of the loss per sample that shows a stage to be slower than it can be
 LEAST_EVIDENCE = 0.8  # rise of the whole loss: 90 % from one side
@@ -303,7 +303,7 @@ def _minimise(problem: _Problem, shortest: float) -> FloatArray:
 
 
 def _deviation(residuals: FloatArray) -> float:
-    spread = MAD * float(np.median(np.abs(residuals)))
+    spread = MAD_TO_DEVIATION * float(np.median(np.abs(residuals)))
     return SHARPNESS * max(spread, SMALLEST_DEVIATION)
 
 

@@ -41,6 +41,7 @@ from ioprism.write_time.model import Score, WriteTimeModel, shares_within
 from ioprism.write_time.stage_model import TOGETHER, UNDECIDED, Shape, StageFit, fit_stages
 from ioprism.write_time.system import FloatArray, System
 from ioprism.write_time.training_data import (
+    HELD_OUT,
     LEAKING,
     PreparedSamples,
     TrainingData,
@@ -55,7 +56,7 @@ CROWDING = (0.0, 0.05, 0.1, 0.2)
 OVERLAPS = (UNDECIDED, 1.0, TOGETHER)  # of files being created and data
 DEFAULT_EXPONENT = 3.0  # the exponent where samples are too few to tell
 MIN_SAMPLES_FOR_SHAPE = 30  # samples that tell how stages work together
-FOLDS = 5  # a fifth is held out, as in the paper of 2021
+FOLDS = round(1.0 / HELD_OUT)
 MIN_LOG_LIKELIHOOD = 3.0  # a difference in log-likelihood that tells two shapes apart: 20 to 1
 STAGE_PENALTY = 0.02
 AUTO = "auto"

@@ -1,4 +1,4 @@
-"""Plain messages that are read in place say what the msgpack library says, alone and together."""
+"""Messages of the most common form say what the msgpack library says, alone and together."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ioprism.formats.signals import messages
 from ioprism.formats.signals.messages import (
     MalformedMessageError,
     Piece,
+    decode_plain,
     parse_alike,
     parse_message,
-    unpack_plain,
 )
 
 PLAIN = {"ranks": 4, "b": [5e8, 5e8], "ts": [0.0, 0.01], "te": [2.0, 2.02]}
@@ -77,7 +77,7 @@ def said(raw: bytes) -> list[Piece] | None:
 
 def said_by_library(raw: bytes) -> list[Piece] | None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(messages, "unpack_plain", lambda _: None)
+        patch.setattr(messages, "decode_plain", lambda _: None)
         return said(raw)
 
 
@@ -170,50 +170,46 @@ def _changed(raw: bytes, changes: dict[int, int]) -> bytes:
 
 
 def test_a_key_that_is_no_text_leads_nowhere_outside_the_message() -> None:
-    assert unpack_plain([backwards(1)]) is None
+    assert decode_plain(backwards(1)) is None
     with pytest.raises(MalformedMessageError):
         parse_message(backwards(1))
     with pytest.raises(MalformedMessageError):
         parse_alike([backwards(1), backwards(2)])
 
 
-def test_whatever_goes_wrong_with_a_run_it_is_only_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(messages, "unpack_plain", lambda raws: [][len(raws)])
-    with pytest.raises(MalformedMessageError, match="out of range"):
-        parse_alike([msgpack.packb(PLAIN)] * 2)
-
-
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 100, 65_535])
-def test_the_usual_message_is_read_in_place(count: int) -> None:
+def test_the_usual_message_is_read_whole(count: int) -> None:
     numbers = np.linspace(0.0, 1.0, count).tolist()
     value = {"job": "run", "ranks": 300, "b": numbers, "ts": numbers, "te": numbers}
-    found = unpack_plain([msgpack.packb(value)])
+    (found,) = parse_message(msgpack.packb(value))
 
-    assert found is not None
-    assert {key: np.asarray(part).tolist() for key, part in found.items()} == value
+    assert decode_plain(msgpack.packb(value)) is not None
+    assert (found.job, found.ranks) == ("run", 300)
+    assert found.start.tolist() == found.end.tolist() == numbers
 
 
-def test_messages_that_differ_in_their_numbers_are_read_together() -> None:
-    each = [{**PLAIN, "ts": [number, math.nan]} for number in (0.0, -0.0, 1e300)]
-    found = unpack_plain([msgpack.packb(value) for value in each])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_messages_that_differ_in_their_numbers_are_read_together(swapped: bool) -> None:
+    each = [{**PLAIN, "ts": [number, math.nan]} for number in (0.0, -0.0, 1e300, 7)]
+    if swapped:
+        each[1] = dict(reversed(each[1].items()))
+    (found,) = parse_alike([msgpack.packb(value) for value in each])
 
-    assert found is not None
-    assert np.array_equal(found["ts"], [0.0, math.nan, -0.0, math.nan, 1e300, math.nan], True)
-    assert found["b"].tolist() == 3 * PLAIN["b"]  # type: ignore[operator]
-    assert found["ranks"] == 4
+    expected = [0.0, math.nan, -0.0, math.nan, 1e300, math.nan, 7.0, math.nan]
+    assert np.array_equal(found.start, expected, equal_nan=True)
+    assert found.end.tolist() == 4 * PLAIN["te"]  # type: ignore[operator]
+    assert found.ranks == 4
 
 
 @pytest.mark.parametrize(
     "other",
     [
         {**PLAIN, "ranks": 5},
-        {**PLAIN, "b": [5e8, 7]},
         {**PLAIN, "b": [5e8]},
-        {"ranks": 4, "b": PLAIN["b"], "te": PLAIN["te"], "ts": PLAIN["ts"]},
+        {**PLAIN, "job": "another"},
         {"rank": 4, "bb": PLAIN["b"], "ts": PLAIN["ts"], "te": PLAIN["te"]},
     ],
 )
 def test_messages_that_differ_in_more_are_not_read_together(other: dict[str, Any]) -> None:
-    assert unpack_plain([msgpack.packb(PLAIN), msgpack.packb(other)]) is None
+    with pytest.raises(MalformedMessageError):
+        parse_alike([msgpack.packb(PLAIN), msgpack.packb(other)])

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgpack
 import numpy as np
 
 from ioprism.errors import BrokenTraceError
@@ -218,8 +219,6 @@ def json_lines(source: Path, completeness: Completeness) -> Iterator[Any]:
 
 def msgpack_objects(source: Path, completeness: Completeness) -> Iterator[Any]:
     """Yield the objects of a msgpack file; a damaged rest is left out with a warning."""
-    import msgpack
-
     size = source.stat().st_size
     with source.open("rb") as file:
         unpacker = msgpack.Unpacker(

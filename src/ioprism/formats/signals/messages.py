@@ -6,10 +6,12 @@ A message may say which job it belongs to: a map has a key ``job``. Nothing in i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgpack
+import msgspec
 import numpy as np
 
 from ioprism.errors import IoprismError
@@ -25,141 +27,6 @@ from ioprism.formats.signals.monitors import (
 from ioprism.formats.signals.tmio import parse_document, parse_flush
 from ioprism.model.arrays import FloatArray, TimeSeries
 from ioprism.model.trace import Completeness
-
-MAP, MAP_END = 0x80, 0x90  # of at most 15 entries
-ARRAY, ARRAY_END = 0x90, 0xA0  # of at most 15 items
-ARRAY_16 = 0xDC
-TEXT, TEXT_END = 0xA0, 0xC0  # of at most 31 bytes
-NUMBERS = {0xCC: 1, 0xCD: 2, 0xCE: 4}  # unsigned ones, by their bytes
-DOUBLE = b"\xcb"
-STRIDE = 9  # bytes of a double and its mark
-BIG_ENDIAN = np.dtype(">f8")
-ARRAYS = (b"b", b"ts", b"te")
-
-
-class UnusualError(ValueError):
-    """The bytes are not of the form that is read here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Doubles:
-    """Where the values of an array are in a message."""
-
-    first: int  # byte of the first mark
-    count: int
-
-    @property
-    def end(self) -> int:
-        """The byte after the last value."""
-        return self.first + STRIDE * self.count
-
-    def read(self, buffer: bytes, *, messages: int) -> FloatArray:
-        """Return the values of equally long messages, one after the other."""
-        if not self.count:
-            return np.zeros(0)
-        shape, strides = (messages, self.count), (len(buffer) // messages, STRIDE)
-        values: FloatArray = np.ndarray(shape, BIG_ENDIAN, buffer, self.first + 1, strides)
-        return values.astype(np.float64).ravel()
-
-
-def unpack_plain(raws: Sequence[bytes]) -> Mapping[str, Any] | None:
-    """Return one map for messages that differ in their numbers only; arrays are joined.
-
-    Returns:
-        None if they differ in anything else, or are not of the plain form.
-    """
-    entries = _entries(raws[0])
-    if entries is None or (len(raws) > 1 and not _are_alike(raws, entries)):
-        return None
-    buffer = b"".join(raws)
-    return {
-        key.decode(): value.read(buffer, messages=len(raws)) if key in ARRAYS else value
-        for key, value in entries.items()
-    }
-
-
-def _are_alike(raws: Sequence[bytes], entries: Mapping[bytes, Any]) -> bool:
-    length = len(raws[0])
-    if any(len(raw) != length for raw in raws):
-        return False
-    fixed = np.ones(length, dtype=bool)
-    for key in ARRAYS:
-        part = entries[key]
-        fixed[part.first : part.end].reshape(part.count, STRIDE)[:, 1:] = False
-    block = np.frombuffer(b"".join(raws), np.uint8).reshape(len(raws), length)
-    kept = block[:, np.flatnonzero(fixed)]
-    return bool((kept == kept[0]).all())
-
-
-def _entries(raw: bytes) -> Mapping[bytes, Any] | None:
-    """What a plain message holds, arrays as `Doubles`; None if it is any other."""
-    if not raw or not MAP <= raw[0] < MAP_END:
-        return None
-    entries: dict[bytes, Any] = {}
-    place = 1
-    try:
-        for _ in range(raw[0] - MAP):
-            if not TEXT <= raw[place] < TEXT_END:
-                return None
-            value = place + 1 + raw[place] - TEXT
-            key = raw[place + 1 : value]
-            if key in entries:
-                return None
-            entries[key], place = READERS[key](raw, value)
-    except (KeyError, IndexError, UnusualError, UnicodeDecodeError):
-        return None
-    return entries if place == len(raw) and all(key in entries for key in ARRAYS) else None
-
-
-def _doubles(raw: bytes, place: int) -> tuple[Doubles, int]:
-    mark = raw[place]
-    if mark == ARRAY_16:
-        doubles = Doubles(place + 3, int.from_bytes(_within(raw, place + 1, place + 3)))
-    elif ARRAY <= mark < ARRAY_END:
-        doubles = Doubles(place + 1, mark - ARRAY)
-    else:
-        raise UnusualError
-    if (
-        doubles.end > len(raw)
-        or raw[doubles.first : doubles.end : STRIDE] != DOUBLE * doubles.count
-    ):
-        raise UnusualError
-    return doubles, doubles.end
-
-
-def _number(raw: bytes, place: int) -> tuple[int, int]:
-    mark = raw[place]
-    if mark < MAP:
-        return mark, place + 1
-    if mark not in NUMBERS:
-        raise UnusualError
-    end = place + 1 + NUMBERS[mark]
-    return int.from_bytes(_within(raw, place + 1, end)), end
-
-
-def _name(raw: bytes, place: int) -> tuple[str | int, int]:
-    if not TEXT <= raw[place] < TEXT_END:
-        return _number(raw, place)
-    end = place + 1 + raw[place] - TEXT
-    return _within(raw, place + 1, end).decode(), end
-
-
-def _within(raw: bytes, start: int, end: int) -> bytes:
-    """A stretch that is in the message as a whole."""
-    if end > len(raw):
-        raise UnusualError
-    return raw[start:end]
-
-
-READERS: Mapping[bytes, Callable[[bytes, int], tuple[Any, int]]] = {
-    b"b": _doubles,
-    b"ts": _doubles,
-    b"te": _doubles,
-    b"job": _name,
-    b"rank": _number,
-    b"ranks": _number,
-}
-
 
 MOST_NAME = 200  # characters of a job's name; a longer one is cut right behind, and refused later
 Problem = (ValueError, TypeError, AttributeError, KeyError, IndexError, OverflowError)
@@ -181,12 +48,37 @@ class Piece:
     ranks: int | None = None
 
 
+class PlainMessage(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """The most common message: rates ``b`` from ``ts`` to ``te`` (seconds)."""
+
+    b: list[float]
+    ts: list[float]
+    te: list[float]
+    job: str | int | None = None
+    rank: int | None = None
+    ranks: int | None = None
+
+
+_PLAIN = msgspec.msgpack.Decoder(PlainMessage)
+
+
+def decode_plain(raw: bytes) -> PlainMessage | None:
+    """Return a message of the most common form; None if it has any other."""
+    try:
+        return _PLAIN.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):  # a key that is not UTF-8
+        return None
+
+
 def parse_message(raw: bytes) -> list[Piece]:
     """Read a whole message, JSON or msgpack.
 
     Raises:
         MalformedMessageError: it is none of the known forms.
     """
+    plain = decode_plain(raw)
+    if plain is not None:
+        return [_join_plain([plain])]
     try:
         values = _values(raw)
     except Problem as error:
@@ -202,13 +94,22 @@ def parse_alike(raws: Sequence[bytes]) -> list[Piece]:
     """
     if len(raws) == 1:
         return parse_message(raws[0])
-    try:
-        plain = unpack_plain(raws)
-    except Problem as error:
-        raise MalformedMessageError(str(error)[:200]) from error
-    if plain is None:
+    plain = [message for message in map(decode_plain, raws) if message is not None]
+    if len(plain) < len(raws) or len({(one.job, one.ranks) for one in plain}) > 1:
         raise MalformedMessageError("they differ in more than their numbers")
-    return parse_value(plain)
+    return [_join_plain(plain)]
+
+
+def _join_plain(messages: Sequence[PlainMessage]) -> Piece:
+    """Return the requests of messages that have the same job."""
+    for one in messages:
+        if not len(one.b) == len(one.ts) == len(one.te):
+            raise MalformedMessageError("rates, starts and ends are not equally many")
+    rate, start, end = (
+        np.array([number for one in messages for number in getattr(one, name)], np.float64)
+        for name in ("b", "ts", "te")
+    )
+    return _requests(rate, start, end, messages[0].job, messages[0].ranks)
 
 
 def parse_value(value: object) -> list[Piece]:
@@ -219,7 +120,8 @@ def parse_value(value: object) -> list[Piece]:
     """
     try:
         if type(value) is dict and "b" in value and "ts" in value:
-            return [_plain(value)]
+            rate, start, end = (np.asarray(value[name], np.float64) for name in ("b", "ts", "te"))
+            return [_requests(rate, start, end, value.get("job"), value.get("ranks"))]
         return list(_pieces(value))
     except (*Problem, IoprismError) as error:
         raise MalformedMessageError(str(error)[:200]) from error
@@ -227,8 +129,6 @@ def parse_value(value: object) -> list[Piece]:
 
 def unpack(raw: bytes) -> Any:  # noqa: ANN401 - any msgpack value
     """Unpack one msgpack value that may not claim to be larger than it is."""
-    import msgpack
-
     try:
         return msgpack.unpackb(raw, strict_map_key=False)
     except msgpack.exceptions.ExtraData:
@@ -242,8 +142,6 @@ class Several(list[Any]):
 
 
 def _several(raw: bytes) -> Several:
-    import msgpack
-
     unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(raw))
     unpacker.feed(raw)
     try:
@@ -255,9 +153,6 @@ def _several(raw: bytes) -> Several:
 def _values(raw: bytes) -> list[Any]:
     if raw[:1] in (b"{", b"\t", b" ", b"\n"):
         return _json_values(raw)
-    plain = unpack_plain([raw])
-    if plain is not None:
-        return [plain]
     value = unpack(raw)
     if not isinstance(value, Several):
         return [value]
@@ -293,26 +188,14 @@ def _reports(values: list[Any]) -> Iterator[list[Any]]:
         yield fields[first : first + count]
 
 
-def _plain(value: Mapping[str, Any]) -> Piece:
-    """The plain form: rates b from ts to te."""
-    start = np.asarray(value["ts"], dtype=np.float64)
-    end = np.asarray(value["te"], dtype=np.float64)
-    rate = np.asarray(value["b"], dtype=np.float64)
-    if not start.ndim == end.ndim == rate.ndim == 1 or not len(start) == len(end) == len(rate):
-        raise ValueError(f"{rate.shape} rates do not fit {start.shape} starts, {end.shape} ends")
-    return Piece(
-        start,
-        end,
-        interval_bytes(rate, start, end),
-        None,
-        _job_name(value.get("job")),
-        _ranks(value),
-    )
-
-
-def _ranks(value: Mapping[str, Any]) -> int | None:
-    ranks = value.get("ranks")
-    return ranks if isinstance(ranks, int) and ranks > 0 else None
+def _requests(
+    rate: FloatArray, start: FloatArray, end: FloatArray, job: object, ranks: object
+) -> Piece:
+    """Requests that move bytes at these rates from start to end."""
+    if not start.ndim == end.ndim == rate.ndim == 1:
+        raise ValueError("expected flat lists of numbers")
+    known = ranks if isinstance(ranks, int) and ranks > 0 else None
+    return Piece(start, end, interval_bytes(rate, start, end), None, _job_name(job), known)
 
 
 def _pieces(value: object) -> Iterator[Piece]:

@@ -28,6 +28,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 
 from ioprism.errors import BrokenTraceError, UsageError
@@ -82,8 +83,6 @@ class GekkoReader:
 
 
 def _starts_like_a_report(start: bytes) -> bool:
-    import msgpack
-
     unpacker = msgpack.Unpacker(strict_map_key=False)
     unpacker.feed(start)
     try:

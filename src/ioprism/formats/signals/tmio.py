@@ -123,7 +123,7 @@ class _Flushes:
 
 
 def _has_lines(source: Path, start: bytes) -> bool:
-    """Whether the first line is a whole object, with others behind it unless they were cut off."""
+    """Whether the first line is a whole object, followed by others unless they were cut off."""
     if source.suffix == ".jsonl":
         return True
     line = start.strip().partition(b"\n")[0].strip()

@@ -1,7 +1,7 @@
 """Read Lustre's counters: `stats`, `md_stats`, `job_stats`, and the text of Prometheus exporters.
 
 No YAML reader: `job_stats` looks like YAML, but job identifiers such as `no`, `12:30:45` or
-`@foo.0` are mistaken or refused by one. The entries of all jobs are taken apart at once, column
+`@foo.0` are mistaken or refused by one. The entries of all jobs are split together, column
 by column, so that an answer of 10,000 jobs takes a fraction of a second.
 """
 
@@ -61,7 +61,7 @@ BYTES_OF = {"read_bytes": ("br", "rdc"), "write_bytes": ("bw", "wc")}
 SAMPLES_OF = {"open": "oc", "close": "cc"}
 NO_TIME = "record without a time"
 SAMPLE = r"^(\w+)(?:\{(.*)\})?\s+(\S+?)(?:\s+(-?\d+))?\s*$"
-# Prometheus: metric -> counter, for a target and for one job alike; `stats` by its operation.
+# Prometheus: metric -> counter, for a target and for one job; `stats` by its operation.
 PREFIXES = ("lustre_", "lustre_job_", "gpfs_perf_")
 AMOUNTS = {"read_bytes": "br", "write_bytes": "bw", "read_samples": "rdc", "write_samples": "wc"}
 METRICS = {f"{prefix}{name}_total": to for prefix in PREFIXES for name, to in AMOUNTS.items()} | {

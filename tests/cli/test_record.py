@@ -212,7 +212,7 @@ def test_a_recording_is_replaced_only_with_force_and_nothing_else_ever(
 
 
 def test_repeated_runs_are_compared_with_an_earlier_recording(record: Run, tmp_path: Path) -> None:
-    words = ("--tracer", "strace", "--against", "base", "--fail-on", "20%")
+    words = ("--tracer", "strace", "--against", "base", "--fail-on", "20%", "--repeat", 3)
     record("--tracer", "strace", "--repeat", 4, "-o", "base", "--", "sh", "-c", "true")
     marker = tmp_path / "here/base/record.json"
     content = json.loads(marker.read_text())
@@ -228,7 +228,7 @@ def test_repeated_runs_are_compared_with_an_earlier_recording(record: Run, tmp_p
     slower = record(*words, "--", "sh", "-c", "sleep 0.1")
 
     assert re.search(r"Faster by \d+%: 1 min 40 s before", faster.stderr)
-    assert "4 runs before and 1 after" in faster.stderr
+    assert "4 runs before and 3 after" in faster.stderr
     assert faster.returncode == 0
     assert "Slower by" in slower.stderr
     assert slower.returncode == 3

@@ -355,7 +355,7 @@ def test_striping_is_tried_in_the_given_folder_and_set_back(record: Run, tmp_pat
     (here / "out").mkdir()
     (here / "out.striping").write_text("1\n")
     (here / "out/mine").write_text("1\n")
-    done = record("--tracer", "strace", "--try", "--rounds", 3, "--stripe-dir", "out", "--json",
+    done = record("--tracer", "strace", "--try", "--rounds", 4, "--stripe-dir", "out", "--json",
                   "-o", "recorded", "--", "sh", "-c", STRIPED)  # fmt: skip
     (trial,) = json.loads(done.stdout)["recording"]["trials"]
 

@@ -205,6 +205,7 @@ def test_runs_may_be_given_one_by_one_with_options_anywhere() -> None:
     ("words", "message"),
     [
         ([LOG, LOG, LOG], "it is not clear which are which"),
+        ([LOG], "nothing to compare it with"),
         (["--", LOG], "at least one run on each side"),
         ([LOG, LOG, LOG, "--", LOG, LOG, "--fail-on", "5%"], "there are 3 before and 2 after"),
         ([LOG, "--", LOG, "--fail-on", "-5%"], "is not a share"),

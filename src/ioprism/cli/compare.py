@@ -127,7 +127,10 @@ def split_sides(words: tuple[str, ...]) -> tuple[tuple[Path, ...], tuple[Path, .
         before, after = words[:1], words[1:]
     else:
         raise click.UsageError(
-            f"{len(words)} runs were given, and it is not clear which are which.\n"
+            "one run was given, and there is nothing to compare it with.\n"
+            "Hint: ioprism compare BASE CANDIDATE"
+            if len(words) == 1
+            else f"{len(words)} runs were given, and it is not clear which are which.\n"
             "Hint: ioprism compare BASE BASE -- CANDIDATE CANDIDATE"
         )
     return tuple(map(Path, before)), tuple(map(Path, after))

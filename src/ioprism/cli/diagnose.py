@@ -91,7 +91,12 @@ def diagnose(
         from ioprism.reports.to_terminal.diagnose import show_diagnosis
 
         show_diagnosis(
-            verdict, output.console(), job=trace.job, paths=options.shown_paths(paths), top=top
+            verdict,
+            output.console(),
+            job=trace.job,
+            paths=options.shown_paths(paths),
+            hosts=trace.population.hosts,
+            top=top,
         )
         output.show_warnings(trace.completeness.warnings)
     if fail_on is not None and verdict.share >= fail_on:

@@ -264,7 +264,7 @@ def _report(
         )
     elif not quiet:
         show_end(recording, run, overhead, console)
-        show_report(report.document, console)
+        show_report(report.document, console, page=True)
         if comparison is not None:
             show_comparison(comparison, console)
         if rounds:

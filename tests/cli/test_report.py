@@ -220,3 +220,10 @@ def test_sides_that_cannot_be_compared_are_refused(words: list[object], message:
 
 def test_other_programs_are_not_compared_without_a_word() -> None:
     assert "Not comparable: " in run("compare", LOG, OTHER).output
+
+
+def test_a_comparison_begins_with_both_jobs() -> None:
+    first, second = run("compare", LOG, OTHER).stdout.splitlines()[:2]
+
+    assert first.startswith(f"before: {LOG.name} · ")
+    assert second.startswith(f"after:  {OTHER.name} · ")

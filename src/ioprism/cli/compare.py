@@ -103,6 +103,8 @@ def compare(
         body |= {} if history is None else {"history": history.to_dict()}
         click.echo(to_json.document(new.typical.trace, body))
     else:
+        for label, side, given in (("before: ", old, before), ("after:  ", new, after)):
+            output.show_job(side.typical.trace, options.shown_paths(given), label=label)
         show_comparison(comparison, output.console())
         show_history(history, output.console())
         for document in (*old.documents, *new.documents):

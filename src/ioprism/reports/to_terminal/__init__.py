@@ -68,10 +68,16 @@ def heading(console: Console, title: str) -> None:
 
 
 def show_job(
-    console: Console, job: Job, paths: Iterable[Path] = (), *, hosts: int | None = None
+    console: Console,
+    job: Job,
+    paths: Iterable[Path] = (),
+    *,
+    hosts: int | None = None,
+    label: str = "",
 ) -> None:
     """Print which log it is, and which job."""
-    facts = " · ".join(fact.replace(" ", GLUE) for fact in job_facts(job, paths, hosts=hosts))
+    listed = job_facts(job, paths, hosts=hosts)
+    facts = label + " · ".join(fact.replace(" ", GLUE) for fact in listed)
     for line in Text(facts, style="dim").wrap(console, console.width, overflow="fold"):
         line.plain = line.plain.replace(GLUE, " ")
         line.rstrip()

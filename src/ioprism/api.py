@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ioprism.bottleneck_search.find import Inspection
     from ioprism.comparison.changes import Comparison
     from ioprism.diagnosis.rules.registry import Insights
-    from ioprism.diagnosis.steps import DiagnosisOptions, JobHistory
+    from ioprism.diagnosis.steps import JobHistory
     from ioprism.inspection import FindingInspection
     from ioprism.model.verdict import Verdict
     from ioprism.periodicity.results import Periodicity
@@ -112,8 +112,6 @@ def diagnose(
     *,
     layout: str | Path | None = None,
     ceilings: Sequence[str | Path] = (),
-    model: str | Path | None = None,
-    servers: str | Path | None = None,
     site: str | Path | None = None,
     engine: Engine | None = None,
 ) -> Verdict:
@@ -126,37 +124,19 @@ def diagnose(
         trace: what `read` returns, or a path.
         layout: a file with the storage targets of files, where the trace does not say.
         ceilings: results of benchmarks (IOR, mdtest, fio) on the same file system.
-        model: a write-time model: how long writes take at best.
-        servers: a store of file-system counters: how busy the servers were.
         site: a site store, to judge by what other jobs reached and by earlier runs.
         engine: where to compute; by default here.
     """
-    from ioprism.diagnosis.steps import diagnose as judge
-
-    options = known_of_site(layout, ceilings, model, servers, site)
-    return judge(as_trace(trace), options=options, engine=engine)
-
-
-def known_of_site(
-    layout: str | Path | None,
-    ceilings: Sequence[str | Path],
-    model: str | Path | None,
-    servers: str | Path | None,
-    site: str | Path | None,
-) -> DiagnosisOptions:
-    """Return what a site knows beyond the trace."""
     from ioprism.diagnosis.steps import DiagnosisOptions
+    from ioprism.diagnosis.steps import diagnose as judge
     from ioprism.formats.beside_trace import read_ceiling, read_layout
-    from ioprism.servers.load import stored_loads
-    from ioprism.write_time.steps import load_model, seconds_of_writes
 
-    return DiagnosisOptions(
+    options = DiagnosisOptions(
         layout={} if layout is None else read_layout(Path(layout)),
         ceilings=[read_ceiling(Path(path)) for path in ceilings],
-        write_seconds=None if model is None else seconds_of_writes(load_model(Path(model))),
-        servers=None if servers is None else stored_loads(Path(servers)),
         site=_history(site),
     )
+    return judge(as_trace(trace), options=options, engine=engine)
 
 
 def _history(site: str | Path | None) -> JobHistory | None:

@@ -15,6 +15,7 @@ from ioprism.diagnosis.insights import Failed, JudgedJob, jobs_body, judge_group
 from ioprism.diagnosis.rules import wording
 from ioprism.diagnosis.rules.registry import LEVELS, Insights, all_rules
 from ioprism.diagnosis.rules.rule import Rule
+from ioprism.diagnosis.steps import DiagnosisOptions
 from ioprism.diagnosis.steps import diagnose as judge
 from ioprism.errors import BrokenTraceError, CannotJudgeError
 from ioprism.formats.registry import job_groups
@@ -77,11 +78,7 @@ def diagnose(
 
     Example: ioprism diagnose run42.darshan --fail-on 10%
     """
-    known = None
-    if layout_file or ceilings or model_file or servers or site:
-        from ioprism.api import known_of_site  # it loads the table library
-
-        known = known_of_site(layout_file, ceilings, model_file, servers, site)
+    known = _known_of_site(layout_file, ceilings, model_file, servers, site)
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
         verdict = judge(trace, options=known, engine=engine_options.make_engine(progress))
@@ -104,6 +101,28 @@ def diagnose(
         output.show_warnings(trace.completeness.warnings)
     if fail_on is not None and verdict.share >= fail_on:
         click.get_current_context().exit(output.FAILED)
+
+
+def _known_of_site(
+    layout: Path | None,
+    ceilings: tuple[Path, ...],
+    model: Path | None,
+    servers: Path | None,
+    site: Path | None,
+) -> DiagnosisOptions | None:
+    """What a site knows beyond the trace, where anything is given."""
+    if not (layout or ceilings or model or servers or site):
+        return None
+    from ioprism.formats.beside_trace import read_ceiling, read_layout
+    from ioprism.write_time.steps import load_model, seconds_of_writes
+
+    return DiagnosisOptions(
+        layout={} if layout is None else read_layout(layout),
+        ceilings=[read_ceiling(path) for path in ceilings],
+        write_seconds=None if model is None else seconds_of_writes(load_model(model)),
+        servers=server_loads(servers),
+        site=options.site_history(site),
+    )
 
 
 LEVEL = click.Choice([level.value for level in Severity])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import ioprism
+from docs.key_words import meaning
 from docs.schema_words import (
     ANY,
     FLAG,
@@ -454,7 +455,9 @@ def _rows(schema: Schema, path: str = "") -> Iterator[str]:
     for key, value in schema.get("properties", {}).items():
         mark = "" if key in schema["required"] else "?"
         where = f"{path}{key}{mark}"
-        told = (_description(value).replace("|", "\\|"), *_links(value))
+        links = tuple(_links(value))
+        words = _description(value) or ("" if links else meaning(where))
+        told = (words.replace("|", "\\|"), *links)
         yield f"| `{where}` | {_type(value)} | {'; '.join(filter(None, told))} |"
         yield from _below(value, where)
 

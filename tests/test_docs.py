@@ -21,6 +21,7 @@ import yaml
 import ioprism
 from docs import api_page, manual
 from docs.generate import PAGES, REFERENCE
+from docs.key_words import MEANINGS, meaning
 from docs.schemas import FOLDER, file_name
 from ioprism import Thresholds, errors
 from ioprism.cli import COMMANDS, main
@@ -251,3 +252,11 @@ def test_every_page_can_be_reached() -> None:
     pages = {str(path.relative_to(docs)) for path in docs.rglob("*.md")}
 
     assert pages <= listed
+
+
+def test_keys_of_json_mean_what_stands_for_the_end_of_their_path() -> None:
+    page = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
+
+    assert meaning("report.by_layer.*.time") == "seconds in calls, summed over ranks"
+    assert meaning("time") == "when this was observed, in seconds"
+    assert not [words for words in MEANINGS.values() if f"| {words}" not in page]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
 from collections.abc import Iterator
 from inspect import isfunction
@@ -127,3 +129,31 @@ def test_a_path_will_do_for_a_trace(name: str) -> None:
     log, ask = TEST_DATA / "darshan/c_rank0_all_io.darshan", getattr(ioprism, name)
 
     assert ask(str(log)).to_dict() == ask(ioprism.read(log)).to_dict()
+
+
+@pytest.mark.parametrize("module", ["", ".api", ".periodicity.of_job", ".write_time.steps"])
+def test_the_examples_of_docstrings_run(module: str) -> None:
+    done = doctest.testmod(importlib.import_module(f"ioprism{module}"))
+
+    assert (done.failed, done.attempted > 0) == (0, True)
+
+
+def test_a_trace_without_events_says_so() -> None:
+    trace = ioprism.read(DATA / "darshan/l_killed_job_merged.darshan")
+
+    with pytest.warns(UserWarning, match="no events, only counters"):
+        assert trace.events().is_empty()
+
+
+def test_the_period_of_a_log_is_found_by_its_path() -> None:
+    log = DATA / "darshan/a_ckpt_fpp_period5s.darshan"
+
+    assert ioprism.period(log).period == ioprism.period(ioprism.read(log)).period
+
+
+def test_a_diagnosis_takes_what_the_command_takes(tmp_path: Path) -> None:
+    ceiling = tmp_path / "ior.json"
+    ceiling.write_text("{}")
+
+    with pytest.raises(ioprism.IoprismError, match=r"ior\.json"):
+        ioprism.diagnose(ioprism.sample_log(), ceilings=[ceiling])

@@ -111,23 +111,30 @@ def diagnose(
     trace: Trace | str | Path,
     *,
     layout: str | Path | None = None,
+    ceilings: Sequence[str | Path] = (),
     site: str | Path | None = None,
     engine: Engine | None = None,
 ) -> Verdict:
     """Return the verdict on a job: what stalls it, and what each fix would save.
 
+    >>> diagnose(sample_log()).causes[0].code
+    'small-requests'
+
     Args:
         trace: what `read` returns, or a path.
         layout: a file with the storage targets of files, where the trace does not say.
+        ceilings: results of benchmarks (IOR, mdtest, fio) on the same file system.
         site: a site store, to judge by what other jobs reached and by earlier runs.
         engine: where to compute; by default here.
     """
     from ioprism.diagnosis.steps import DiagnosisOptions
     from ioprism.diagnosis.steps import diagnose as judge
-    from ioprism.formats.beside_trace import read_layout
+    from ioprism.formats.beside_trace import read_ceiling, read_layout
 
     options = DiagnosisOptions(
-        layout={} if layout is None else read_layout(Path(layout)), site=_history(site)
+        layout={} if layout is None else read_layout(Path(layout)),
+        ceilings=[read_ceiling(Path(path)) for path in ceilings],
+        site=_history(site),
     )
     return judge(as_trace(trace), options=options, engine=engine)
 

@@ -24,6 +24,15 @@ def printable(text: str) -> str:
     return "".join(map(_show, text))
 
 
+def shorten(name: str, most: int) -> str:
+    """Return a name that fits: without control characters, the middle left out if it is long."""
+    text = printable(name)
+    if len(text) <= most:
+        return text
+    head = (most - 1) // 2
+    return f"{text[:head]}…{text[len(text) - (most - 1 - head) :]}"
+
+
 def address_of(path: Path) -> str | None:
     """Return the address that a path stands for; None for one of this machine."""
     address = _ADDRESS.fullmatch(path.as_posix())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import UTC, datetime
 
 from ioprism.errors import UsageError
 
@@ -68,6 +69,14 @@ def format_seconds(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def format_moment(seconds: float | None) -> str:
+    """Show a point in time, given in seconds since 1970: ``2026-11-17 15:35 UTC``."""
+    try:
+        return datetime.fromtimestamp(seconds or math.nan, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (ValueError, OverflowError, OSError):
+        return "unknown"
 
 
 def format_count(number: float | None) -> str:

@@ -11,7 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from ioprism import Characteristics, characterise, read
+from ioprism.characteristics.details import by_file, by_rank
 from ioprism.cli import main
+from ioprism.engine.base import LocalEngine
+from tests.call_tables import calls, trace_of
 from tests.conftest import TEST_DATA
 
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
@@ -108,3 +111,11 @@ def test_time_in_mpi_equals_that_of_darshans_own_library(shared_data: Path) -> N
     assert mpi.share == pytest.approx(0.916, abs=0.001)
     assert "APMPI" not in " ".join(trace.completeness.warnings)
     assert ours.select(pl.col(pl.Float64).min()).min_horizontal().item() >= 0
+
+
+def test_waiting_for_a_child_is_time_of_no_file_and_no_rank() -> None:
+    wait = {"seconds": 3.0, "file": None, "operation": "other", "function": "waitpid"}
+    trace = trace_of(calls([{"seconds": 1.0, "bytes": 10}, wait]))
+
+    assert by_file(trace, LocalEngine())["seconds"].to_list() == [1.0]
+    assert by_rank(trace, LocalEngine()).select("metadata", "seconds").rows() == [(0, 1.0)]

@@ -194,7 +194,7 @@ def test_hostile_names_reach_neither_terminal_nor_json_unescaped(log: str, as_js
     result = run("bottlenecks", DATA / f"{log}.darshan", *args)
 
     assert result.exit_code == 0
-    assert all((c.isprintable() and c.isascii()) or c in "\n█µ…°→├└│─" for c in result.stdout)
+    assert all((c.isprintable() and c.isascii()) or c in "\n█µ…°→├└│─·" for c in result.stdout)
 
 
 def test_a_log_with_counters_only_is_answered_without_times() -> None:

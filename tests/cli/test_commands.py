@@ -79,7 +79,7 @@ def test_hostile_names_reach_neither_terminal_nor_json_unescaped(log: str, as_js
 
     assert result.exit_code == 0
     assert "\x1b" not in result.output
-    allowed = set("\n█µ…")
+    allowed = set("\n█µ…·")
     assert all((c.isprintable() and c.isascii()) or c in allowed for c in result.output)
 
 

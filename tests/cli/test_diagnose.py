@@ -62,7 +62,7 @@ def test_advice_names_targets_that_are_not_slow(slow_target: Path) -> None:
     assert str(cause["culprit"]["target"]) not in named
 
 
-@pytest.mark.parametrize(("share", "code"), [("0.01", 3), ("0.99", 0)])
+@pytest.mark.parametrize(("share", "code"), [("0.01", 3), ("1%", 3), ("0.99", 0), ("10", 2)])
 def test_fail_on_exits_with_3_where_causes_cost_that_share(
     slow_target: Path, share: str, code: int
 ) -> None:

@@ -205,8 +205,9 @@ def test_runs_may_be_given_one_by_one_with_options_anywhere() -> None:
     ("words", "message"),
     [
         ([LOG, LOG, LOG], "it is not clear which are which"),
+        ([LOG], "nothing to compare it with"),
         (["--", LOG], "at least one run on each side"),
-        ([LOG, "--", LOG, "--fail-on", "5%"], "noise is not known"),
+        ([LOG, LOG, LOG, "--", LOG, LOG, "--fail-on", "5%"], "there are 3 before and 2 after"),
         ([LOG, "--", LOG, "--fail-on", "-5%"], "is not a share"),
     ],
 )
@@ -219,3 +220,10 @@ def test_sides_that_cannot_be_compared_are_refused(words: list[object], message:
 
 def test_other_programs_are_not_compared_without_a_word() -> None:
     assert "Not comparable: " in run("compare", LOG, OTHER).output
+
+
+def test_a_comparison_begins_with_both_jobs() -> None:
+    first, second = run("compare", LOG, OTHER).stdout.splitlines()[:2]
+
+    assert first.startswith(f"before: {LOG.name} · ")
+    assert second.startswith(f"after:  {OTHER.name} · ")

@@ -136,6 +136,7 @@ def test_heat_maps_show_phases_where_there_are_no_calls() -> None:
     assert len(layer.phases) == 12
     assert layer.resolution == pytest.approx(0.4, rel=1)
     assert sum(phase.bytes for phase in layer.phases) == pytest.approx(1_610_612_736)
+    assert {phase.operations for phase in layer.phases} == {None}  # a heat map counts bytes only
 
 
 def test_a_trace_without_calls_says_what_to_record() -> None:

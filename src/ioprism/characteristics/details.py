@@ -15,9 +15,10 @@ from ioprism.model.trace import LARGEST_PLAUSIBLE, Job, Trace, deepest
 from ioprism.views.counters import counter_totals
 from ioprism.views.totals import TargetLoad, Totals
 
-# Steps that a program names itself are not calls: the I/O inside them is counted by its layer.
-_CALLS = pl.col("layer") != "application"
 _OPERATION = pl.col("operation").cast(pl.String)
+# Steps that a program names itself are not calls: the I/O inside them is counted by its layer.
+# Nor are calls without I/O, such as waiting for a child.
+_CALLS = (pl.col("layer") != "application") & (_OPERATION != "other")
 _READ, _WRITE = _OPERATION == "read", _OPERATION == "write"
 _SUMS = (
     pl.col("operations").filter(_READ).sum().alias("reads"),

@@ -176,6 +176,7 @@ def bottlenecks(
         body = {**result.to_dict(), "page": {"number": page, "per_view": per_view}}
         click.echo(to_json.document(looked_at.trace, body))
     else:
+        output.show_job(looked_at.trace, options.shown_paths(paths))
         show_bottlenecks(result, output.console(), page=page, top=per_view)
         output.show_warnings(looked_at.trace)
     output.say_written(target, quiet=quiet)

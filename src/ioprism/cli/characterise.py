@@ -49,6 +49,7 @@ def characterise(
             body["ceilings"] = [relation.to_dict() for relation in relations]
         click.echo(to_json.document(trace, body))
     else:
+        output.show_job(trace, options.shown_paths(paths))
         show_characteristics(characteristics, output.console())
         show_ceilings(relations, output.console())
         output.show_warnings(trace)
@@ -90,5 +91,6 @@ def phases(
     if as_json:
         click.echo(to_json.document(trace, result.to_dict()))
     else:
+        output.show_job(trace, options.shown_paths(paths))
         show_phases(result, output.console())
         output.show_warnings(trace)

@@ -9,6 +9,7 @@ import click
 from ioprism.api import analyse
 from ioprism.command import options, output
 from ioprism.command.options import Command, option
+from ioprism.comparison.repetitions import MIN_RUNS
 from ioprism.comparison.steps import compare_sides, read_side, run_folders
 from ioprism.diagnosis.steps import DiagnosisOptions, with_layout
 from ioprism.engine.base import LocalEngine
@@ -77,7 +78,7 @@ def compare(
     """
     before, after = split_sides(paths)
     if fail_on is not None:
-        refuse_unrepeated(before, after)
+        refuse_few_runs(len(run_folders(before)), len(run_folders(after)))
     layout = {path: how for file in layout_files for path, how in read_layout(file).items()}
     settings = ReportSettings(diagnosis=DiagnosisOptions(site=options.site_history(site)))
     with output.progress("reading events", quiet=quiet) as progress:
@@ -102,6 +103,8 @@ def compare(
         body |= {} if history is None else {"history": history.to_dict()}
         click.echo(to_json.document(new.typical.trace, body))
     else:
+        for label, side, given in (("before: ", old, before), ("after:  ", new, after)):
+            output.show_job(side.typical.trace, options.shown_paths(given), label=label)
         show_comparison(comparison, output.console())
         show_history(history, output.console())
         for document in (*old.documents, *new.documents):
@@ -126,20 +129,25 @@ def split_sides(words: tuple[str, ...]) -> tuple[tuple[Path, ...], tuple[Path, .
         before, after = words[:1], words[1:]
     else:
         raise click.UsageError(
-            f"{len(words)} runs were given, and it is not clear which are which.\n"
+            "one run was given, and there is nothing to compare it with.\n"
+            "Hint: ioprism compare BASE CANDIDATE"
+            if len(words) == 1
+            else f"{len(words)} runs were given, and it is not clear which are which.\n"
             "Hint: ioprism compare BASE BASE -- CANDIDATE CANDIDATE"
         )
     return tuple(map(Path, before)), tuple(map(Path, after))
 
 
-def refuse_unrepeated(before: tuple[Path, ...], after: tuple[Path, ...]) -> None:
-    """Refuse to judge a regression without any repetition.
+def refuse_few_runs(before: int, after: int) -> None:
+    """Refuse to judge a regression where an outlier could pass for one.
 
     Raises:
-        UsageError: there is one run on each side.
+        UsageError: a side has fewer runs than it takes.
     """
-    if len(run_folders(before)) == len(run_folders(after)) == 1:
+    if min(before, after) < MIN_RUNS:
         raise click.UsageError(
-            "--fail-on needs repeated runs: with one run on each side, noise is not known.\n"
-            "Hint: `ioprism record --repeat 10` records several; give them on both sides of --."
+            f"--fail-on needs at least {MIN_RUNS} runs on each side to tell a regression from "
+            f"noise; there are {before} before and {after} after.\n"
+            "Hint: `ioprism record --repeat 12` records several; a recording stands for all of "
+            "them."
         )

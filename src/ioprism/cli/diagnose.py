@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, Command, NumberRange, option
+from ioprism.command.options import PATH, Command, option
 from ioprism.diagnosis.insights import Failed, JudgedJob, jobs_body, judge_group, judge_many
 from ioprism.diagnosis.rules import wording
 from ioprism.diagnosis.rules.registry import LEVELS, Insights, all_rules
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 @option(
     "--fail-on",
     metavar="SHARE",
-    type=NumberRange(0.0, 1.0),
-    help="Exit with code 3 if the causes cost at least this share (0 to 1) of the run time.",
+    type=options.Share(most=1.0),
+    help="Exit with code 3 if the causes cost at least this share of the run time, such as 10%.",
 )
 @option(
     "--layout",
@@ -76,7 +76,7 @@ def diagnose(
 ) -> None:
     """Find what stalls a job, which cause costs most, and what a fix would save. Start here.
 
-    Example: ioprism diagnose run42.darshan --fail-on 0.1
+    Example: ioprism diagnose run42.darshan --fail-on 10%
     """
     known = _known_of_site(layout_file, ceilings, model_file, servers, site)
     trace = options.read_job(paths, format_name)
@@ -91,7 +91,12 @@ def diagnose(
         from ioprism.reports.to_terminal.diagnose import show_diagnosis
 
         show_diagnosis(
-            verdict, output.console(), job=trace.job, paths=options.shown_paths(paths), top=top
+            verdict,
+            output.console(),
+            job=trace.job,
+            paths=options.shown_paths(paths),
+            hosts=trace.population.hosts if trace.partitions else None,  # counters name none
+            top=top,
         )
         output.show_warnings(trace.completeness.warnings)
     if fail_on is not None and verdict.share >= fail_on:

@@ -143,6 +143,7 @@ def period(
     if as_json:
         click.echo(to_json.document(trace, periodicity.to_dict(settings.by)))
     else:
+        output.show_job(trace, options.shown_paths(paths))
         show_period(periodicity.whole, output.console())
         show_asynchronous(periodicity.asynchronous, output.console())
         if settings.by is not None:

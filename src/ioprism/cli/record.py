@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 @option(
     "--rounds",
     metavar="N",
-    type=click.IntRange(3, 100),
+    type=click.IntRange(4, 100),  # as MIN_ROUNDS of trials.py: fewer decide nothing
     default=8,
     help="Runs of each change that --try makes at most.",
 )
@@ -150,6 +150,11 @@ def record(
         return
     if fail_on is not None and not baselines:
         raise click.UsageError("--fail-on needs --against.\nHint: name an earlier recording.")
+    if fail_on is not None:
+        from ioprism.cli.compare import refuse_few_runs
+        from ioprism.comparison.steps import run_folders
+
+        refuse_few_runs(len(run_folders(baselines)), repeat)
     if stripe_dir is not None and not try_changes:
         raise click.UsageError("--stripe-dir needs --try.")
     from ioprism.recording.steps import PAGE, delete_traces, plan_recording, record_runs
@@ -259,7 +264,7 @@ def _report(
         )
     elif not quiet:
         show_end(recording, run, overhead, console)
-        show_report(report.document, console)
+        show_report(report.document, console, page=True)
         if comparison is not None:
             show_comparison(comparison, console)
         if rounds:

@@ -72,7 +72,8 @@ def report(
     if as_json:
         click.echo(analysis.to_json())
     else:
-        show_report(analysis.document, output.console())
+        shown = options.shown_paths(paths)
+        show_report(analysis.document, output.console(), paths=shown, page=page is not None)
         output.show_warnings(trace)
     output.say_written(page, figure.path if figure else None, quiet=quiet)
     if fail_on is not None and any(
@@ -118,7 +119,7 @@ def demo(folder: Path, quiet: bool) -> None:
     for name, text in documents.items():
         atomic_write_text(folder / name, text, replace=ours)
     analysis.to_html(folder / PAGE, replace=ours)
-    show_report(analysis.document, output.console())
+    show_report(analysis.document, output.console(), paths=(log,), page=True)
     output.show_warnings(trace)
     if not quiet:
         output.say(f"\nThe sample log and the results are in {folder}.")

@@ -56,9 +56,12 @@ class NumberRange(_Finite, click.FloatRange):
 
 
 class Share(click.ParamType[float]):
-    """A share of something: `5%` or `0.05`."""
+    """A share of something: `5%` or `0.05`; growth may be more than all."""
 
     name = "share"
+
+    def __init__(self, most: float = math.inf) -> None:
+        self.most = most
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -69,7 +72,7 @@ class Share(click.ParamType[float]):
             number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
         except ValueError:
             number = math.nan
-        if not 0 <= number < math.inf:
+        if not 0 <= number <= self.most or number == math.inf:
             self.fail(f"{text!r} is not a share such as 5% or 0.05.", param, ctx)
         return number
 

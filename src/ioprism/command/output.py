@@ -61,6 +61,13 @@ def console() -> Console:
     )
 
 
+def show_job(trace: Trace, paths: Iterable[Path], *, label: str = "") -> None:
+    """Print in a line which log it is, and which job."""
+    from ioprism.reports import to_terminal
+
+    to_terminal.show_job(console(), trace.job, paths, hosts=trace.population.hosts, label=label)
+
+
 def show_warnings(said: Trace | Iterable[str]) -> None:
     """Print what is missing from the answer on standard error."""
     from rich.console import Console

@@ -21,6 +21,9 @@ from ioprism.phase_detection.find import Phase, Phases
 LEVEL = 0.95  # of the interval of a difference: the convention
 # Of a regression: a test suite that runs on every change should fail for nothing once in a hundred.
 MAX_FALSE_ALARM = 0.01
+# On each side, to judge a regression: if one run in six is an outlier, two on one side and none on
+# the other occur in 1.9 % of comparisons and look like a regression; three in 0.3 %.
+MIN_RUNS = 3
 MIN_BULK = 5  # runs of a side needed to recognise outliers
 MOST_EXACT = 30  # runs on each side; beyond, the normal approximation is good to three digits
 NORMAL_MAD = 1.4826  # standard deviation over median absolute deviation, of normal noise

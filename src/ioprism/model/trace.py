@@ -10,6 +10,7 @@ passed over. Reads need not add up: a library may read a byte once for all ranks
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -335,11 +336,20 @@ class Trace:
             yield from partition.batches(self.completeness.warn)
 
     def events(self) -> pl.DataFrame:
-        """Return all events as one table in memory (see `schema.EVENTS`)."""
+        """Return all events as one table in memory (see `schema.EVENTS`).
+
+        Warns where the trace has none because it holds counters only.
+        """
         import polars as pl
 
         from ioprism.model.schema import EVENTS
 
+        if not self.partitions:
+            warnings.warn(
+                "the trace has no events, only "
+                f"{', '.join(sorted(self.detail)) or 'facts about the job'}: see `counters`",
+                stacklevel=2,
+            )
         pieces = [batch.collect() for batch in self.batches()]
         return pl.concat(pieces, rechunk=False) if pieces else EVENTS.empty()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from pathlib import Path
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -300,13 +301,44 @@ class _JobPeriods:
         return period if is_confirmed(period) else None
 
 
+class JobChoices(TypedDict, total=False):
+    """The fields of `PeriodSettings`, as keyword arguments."""
+
+    direction: str
+    layer: str | None
+    metric: str | None
+    frequency: float | None
+    start: float | None
+    end: float | None
+    options: Options
+    chosen_filter: FrequencyFilter | None
+    components: int
+    fit: bool
+    by: str | None
+
+
+class ArrayChoices(TypedDict, total=False):
+    """What can be chosen for plain arrays."""
+
+    method: str
+    frequency: float | None
+    max_samples: int
+    start: float | None
+    end: float | None
+    max_false_alarm: float
+    outliers: str
+    tolerance: float
+    wavelet: str
+    level: int | None
+
+
 @overload
 def period(
-    time: Trace,
+    time: Trace | str | Path,
     values: None = None,
     *,
     engine: Engine | None = None,
-    **options: Any,  # noqa: ANN401 - named below
+    **options: Unpack[JobChoices],
 ) -> Periodicity: ...
 
 
@@ -314,12 +346,12 @@ def period(
 def period(
     time: npt.ArrayLike,
     values: npt.ArrayLike,
-    **options: Any,  # noqa: ANN401 - named below
+    **options: Unpack[ArrayChoices],
 ) -> Period | None: ...
 
 
 def period(
-    time: Trace | npt.ArrayLike,
+    time: Trace | str | Path | npt.ArrayLike,
     values: npt.ArrayLike | None = None,
     *,
     engine: Engine | None = None,
@@ -334,7 +366,7 @@ def period(
     10.0
 
     Args:
-        time: what `read` returns, or when each value begins, in ascending seconds.
+        time: what `read` returns, a path, or when each value begins, in ascending seconds.
         values: bandwidth in bytes per second, or any other quantity; not for a trace.
         engine: where to compute a trace; by default on this machine.
         options: of a trace, the fields of ``PeriodSettings`` (direction, by, layer, metric,
@@ -345,6 +377,10 @@ def period(
         Of a trace all about its periodicity; of arrays the period, or None if nothing is
         periodic at the asked level.
     """
+    if isinstance(time, str | Path):
+        from ioprism.formats.registry import read_trace
+
+        time = read_trace(Path(time))
     if not isinstance(time, Trace):
         if values is None:
             raise UsageError("period needs values for its times.\nHint: period(time, values).")

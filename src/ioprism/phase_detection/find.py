@@ -35,7 +35,7 @@ class Phase:
     start: float  # seconds
     end: float
     ranks: int  # that took part
-    operations: int
+    operations: int | None  # None from a heat map, which counts bytes only
     bytes: int
     bytes_read: int
     bytes_written: int
@@ -160,7 +160,7 @@ def phases_beside(
         busy, resolution = heat_intervals(trace.counters["HEATMAP"])
     else:
         raise NotEnoughDetailError(
-            needed="single calls or heat maps",
+            needed="a per-call trace or heat maps",
             has="counters only",
             hint="record the job with extended tracing: export DXT_ENABLE_IO_TRACE=1",
         )
@@ -248,7 +248,7 @@ def _phases_of_layer(borders: Borders, shares: pl.DataFrame) -> Iterator[Phase]:
             float(borders[0][number]),
             float(borders[1][number]),
             row["ranks"],
-            row["operations"],
+            row["operations"] or None,
             row["read"] + row["write"],
             row["read"],
             row["write"],

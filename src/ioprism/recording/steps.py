@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -420,10 +421,16 @@ def _remove_empty(folder: Path) -> None:
 def read_run(recording: Recording, run: RecordedRun) -> Trace:
     """Read the traces of one run: all of its processes are one job.
 
+    Where several programs ran, such as a shell and what it started, the job is called by the
+    command that was given.
+
     Raises:
         TraceError: nothing was recorded, or it cannot be read.
     """
-    return read_trace(recording.traces(run), grouping="one")
+    trace = read_trace(recording.traces(run), grouping="one")
+    if (trace.population.applications or 0) < 2:
+        return trace
+    return trace.derive(job=replace(trace.job, executable=shlex.join(recording.command)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from ioprism.model.result import Kind, in_words
 from ioprism.phase_detection.find import Phase, Phases
 from ioprism.report_steps import Document
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_bytes, format_count, format_moment, format_seconds
 
 if TYPE_CHECKING:
     from ioprism.model.verdict import Verdict
@@ -52,19 +51,9 @@ def job_facts(document: Document) -> list[tuple[str, str]]:
         ("written", format_bytes(write.bytes)),
         ("cumulative I/O time", format_seconds(characteristics.io_time)),
     ]
-    rows += [("started", started)] if (started := moment(job.start_time)) else []
+    rows += [("started", format_moment(job.start_time))] if job.start_time else []
     known = job.job_id not in (None, "0")  # 0: no batch system gave one
     return [*rows, ("job number", printable(str(job.job_id)))] if known else rows
-
-
-def moment(seconds: float | None) -> str | None:
-    """A point in time as a date, or None."""
-    if not seconds:
-        return None
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 MOST_ROWS = 3000

@@ -35,7 +35,7 @@ REASONS = {
     "disturbs_others": "slows others down on the same servers",
 }
 KNOWN_AS = {
-    "exclusive": "alone on their servers",
+    "exclusive": "without others on the same servers",
     "measured": "counted by the servers themselves",
     "split": "on shared servers: bytes are split {split}, intensities are the servers'",
     "marked": "on shared servers: those bytes are not attributed",

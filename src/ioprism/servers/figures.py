@@ -32,16 +32,15 @@ from ioprism.reports.figures.canvas import (
     rate_image,
     round_bytes,
     share_axis,
-    shorten,
     time_axis,
     time_unit,
 )
 from ioprism.reports.figures.job_figures import draw_rates
-from ioprism.reports.sheets import moment
 from ioprism.servers.fleet import SHARE_OF_JOBS
 from ioprism.servers.job_metrics import metric_column
 from ioprism.servers.steps import MachineReport
-from ioprism.units import format_bytes
+from ioprism.text import shorten
+from ioprism.units import format_bytes, format_moment
 
 MOST_SERVER_NAMES = 12  # labels of rows that a column has room for
 LONGEST_SERVER_NAME = 16  # characters
@@ -60,7 +59,7 @@ class DrawnMachine:
 def _times(drawn: DrawnMachine) -> tuple[FloatArray, str]:
     """The edges of the load's bins in seconds since its beginning, and when that was."""
     edges = drawn.report.load.edges_us.astype(np.float64) / SECOND
-    return edges - edges[0], moment(float(edges[0])) or "the first sample"
+    return edges - edges[0], "the first sample" if not edges[0] else format_moment(float(edges[0]))
 
 
 def draw_load(canvas: Canvas, drawn: DrawnMachine) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ioprism.model.counters import DIRECTIONS, SECOND
-from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.reports.to_terminal import facts, heading, name, prose, table
 from ioprism.servers import documents
 from ioprism.servers.fleet import Contact, Fleet, Mover, Profile
 from ioprism.servers.job_metrics import FLAGS, JobMetrics, metric_column
@@ -52,6 +52,13 @@ def show_ingested(outcomes: Sequence[IngestedFile], console: Console) -> None:
             console.print(Text.assemble(("  ", ""), name(f"{outcome.path}: {warning}")))
 
 
+LEAST = ("flags", "max read", "max write", "P r/w", "ρ r/w", "I r/w")
+LEGEND = (
+    "I: share of the time with I/O; ρ: burstiness (0: I/O never pauses); P: parallel intensity "
+    "(0: one server at a time, 1: all at once)"
+)
+
+
 def show_jobs(metrics: JobMetrics, console: Console) -> None:
     """Print the jobs that moved most."""
     heading(console, f"Jobs ({format_count(metrics.table.height)})")
@@ -72,13 +79,14 @@ def show_jobs(metrics: JobMetrics, console: Console) -> None:
         "flags",
     )
     rows = [_job_row(row, lowest) for row in ordered.head(SHOWN).iter_rows(named=True)]
-    table(console, columns, rows)
+    table(console, columns, rows, least=LEAST)
+    prose(console, LEGEND, style="dim", indent=2)
     rest = metrics.table.height - SHOWN
     if rest > 0:
         console.print(f"\n  … and {format_count(rest)} more: --json or --export shows all.")
     console.print()
     for said in documents.attribution(metrics.attributions, metrics.split):
-        console.print(f"  {said}")
+        prose(console, said, indent=2)
 
 
 def _job_row(row: Mapping[str, Any], threshold: int) -> tuple[str | Text, ...]:

@@ -174,7 +174,7 @@ def estimate_note(tables: SiteTables) -> str | None:
     by = (
         "cores per node as given to `add`"
         if told
-        else f"{tables.ranks_per_node:.3g} ranks per node"
+        else f"{tables.ranks_per_node:.3g} rank{'s' * (tables.ranks_per_node != 1)} per node"
     )
     return (
         f"Nodes of {estimated:,} of {format_counted(tables.jobs.height, 'job')} are estimated "

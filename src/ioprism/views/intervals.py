@@ -130,7 +130,10 @@ def heat_intervals(heat: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, float
 
 
 def heat_shares(heat: pl.DataFrame, borders: Mapping[str, tuple[Floats, Floats]]) -> pl.DataFrame:
-    """Return what each rank moved in each phase; its time is that of its busy bins."""
+    """Return what each rank moved in each phase; its time is that of its busy bins.
+
+    How many calls that took is not known.
+    """
     filled = _bins(heat)
     tables = [_SHARES.to_frame()]
     for layer, (starts, ends) in borders.items():
@@ -143,7 +146,7 @@ def heat_shares(heat: pl.DataFrame, borders: Mapping[str, tuple[Floats, Floats]]
             .filter(pl.Series(inside))
             .group_by("layer", "phase", "rank")
             .agg(
-                pl.len().cast(pl.Int64).alias("operations"),
+                pl.lit(None, pl.Int64).alias("operations"),
                 pl.col("bin_width").sum().alias("seconds"),
                 pl.col("read", "write").sum(),
             )

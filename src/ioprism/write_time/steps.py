@@ -4,7 +4,7 @@
 >>> model = write_time.load_model("cetus")  # the published one; or the path of a trained one
 >>> answer = write_time.estimate(model, nodes=64, cores=16, burst=512_000_000)
 >>> answer.leading
-('link',)
+('link', 'I/O node')
 """
 
 from __future__ import annotations

@@ -167,7 +167,8 @@ class _DftracerContent:
                 noted.warn(f"{name}: {format_counted(missing, 'line')} missing by number")
             if one.begun and not one.ended and one not in preloaded.values():
                 noted.warn(
-                    f"{name}: the end mark is missing: the program was killed, or the rest is lost"
+                    f"{name}: the end mark is missing: the program was killed, or became another "
+                    "one (exec), or the rest is lost"
                 )
         self._warn_of_collisions(noted)
         return noted

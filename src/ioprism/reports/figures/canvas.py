@@ -31,7 +31,6 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 
 from ioprism.model.arrays import FloatArray
 from ioprism.reports.figures import COLUMN_WIDTH
-from ioprism.text import printable
 from ioprism.units import format_bytes
 
 # Okabe and Ito (2008), which readers with any colour vision tell apart; as on the pages.
@@ -181,15 +180,6 @@ def content_of(figure: Figure, ending: str) -> bytes:
 def swatches(colours: dict[str, str]) -> list[Patch]:
     """Return a legend's entries for coloured areas."""
     return [Patch(facecolor=colour, label=name) for name, colour in colours.items()]
-
-
-def shorten(name: str, most: int) -> str:
-    """Return a name that fits: without control characters, the middle left out if it is long."""
-    text = printable(name)
-    if len(text) <= most:
-        return text
-    head = (most - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (most - 1 - head) :]}"
 
 
 @dataclass(frozen=True, slots=True)

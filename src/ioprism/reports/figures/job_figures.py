@@ -36,13 +36,12 @@ from ioprism.reports.figures.canvas import (
     rate_bar,
     rate_image,
     round_bytes,
-    shorten,
     swatches,
     time_axis,
     time_unit,
 )
 from ioprism.reports.to_terminal.diagnose import LEDGER
-from ioprism.text import printable
+from ioprism.text import printable, shorten
 from ioprism.units import format_seconds
 from ioprism.views.bandwidth import bandwidth
 from ioprism.views.timeline import NO_RANK

@@ -35,11 +35,11 @@ from ioprism.reports.figures.canvas import (
     bytes_unit,
     few_ticks,
     log_number_axis,
-    shorten,
     time_axis,
     time_unit,
 )
 from ioprism.reports.to_html.period import COUNTS, rows_that_matter
+from ioprism.text import shorten
 from ioprism.units import format_seconds
 
 BINS = 1050  # of a signal: 300 per inch of a column

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
@@ -16,14 +15,14 @@ from ioprism.bottleneck_search.result import (
     Name,
     ViewSummary,
 )
-from ioprism.reports.to_terminal import facts, heading
+from ioprism.reports.to_terminal import facts, heading, prose
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_count, format_counted, format_seconds
 from ioprism.views.call_class import SIZE_NAMES
 from ioprism.views.records import BINS
 
 STYLES = {"critical": "bold red", "very high": "red", "high": "yellow", "medium": "cyan"}
-BAR = 20
+BAR = 16
 
 Totals = Mapping[str, float | None]
 
@@ -54,13 +53,15 @@ def _one_list(bottlenecks: Bottlenecks, console: Console, *, page: int, top: int
     """Print what costs more than its peers, most seconds first."""
     views = ", ".join(view.view[0] for view in bottlenecks.views)
     if not bottlenecks.bottlenecks:
-        console.print(f"\n  Nothing costs noticeably more than its peers (seen by {views}).")
+        console.print()
+        nothing = f"Nothing costs noticeably more than its peers (seen by {views})."
+        prose(console, nothing, indent=2)
         return
     heading(console, f"What costs more than its peers (seen by {views})")
     for bottleneck in bottlenecks.bottlenecks:
-        console.print(Padding(_sentence(bottleneck), (0, 0, 0, 2)))
+        prose(console, _sentence(bottleneck), indent=2)
         for reason in bottleneck.reasons[1:]:
-            console.print(Padding(Text(printable(reason.message), "dim"), (0, 0, 0, 7)))
+            prose(console, Text(printable(reason.message), "dim"), indent=7)
     left = (
         bottlenecks.found - (page - 1) * (top or bottlenecks.found) - len(bottlenecks.bottlenecks)
     )

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.comparison.changes import CauseChange, Comparison, Kept, Metric
@@ -16,7 +15,7 @@ from ioprism.model.verdict import Finding
 from ioprism.recording.choice import Check
 from ioprism.recording.steps import Overhead, Plan, TracerCost
 from ioprism.recording.trials import Trial
-from ioprism.reports.to_terminal import facts, heading, table
+from ioprism.reports.to_terminal import code, facts, heading, prose, table
 from ioprism.reports.to_terminal.diagnose import STYLES
 from ioprism.storage.recordings import RecordedRun, Recording
 from ioprism.text import printable
@@ -151,9 +150,9 @@ def show_comparison(comparison: Comparison, console: Console) -> None:
     """Print the verdict, the numbers side by side, and what became of the findings."""
     heading(console, verdict(comparison))
     for warning in comparison.warnings:
-        console.print(Text.assemble(("  Not comparable: ", "yellow"), printable(warning)))
+        prose(console, Text.assemble(("Not comparable: ", "yellow"), printable(warning)), indent=2)
     for line in details(comparison):
-        console.print(Padding(Text(line), (0, 0, 0, 2)))
+        prose(console, Text(line), indent=2)
     _causes(console, comparison.causes)
     heading(console, "Numbers")
     table(console, ("", "before", "after", "change"), [_row(m) for m in telling(comparison)])
@@ -162,7 +161,7 @@ def show_comparison(comparison: Comparison, console: Console) -> None:
     if comparison.kept:
         heading(console, "Findings that stay")
         for pair in comparison.kept:
-            console.print(Padding(_stays(pair), (0, 0, 0, 2)))
+            prose(console, _stays(pair), indent=2)
 
 
 def _causes(console: Console, causes: Sequence[CauseChange]) -> None:
@@ -193,7 +192,7 @@ def _list(console: Console, title: str, findings: Sequence[Finding]) -> None:
     for finding in findings:
         stake = finding.seconds_at_stake
         time = f"  {format_seconds(stake)} at stake" if stake else ""
-        console.print(Padding(_line(finding, time), (0, 0, 0, 2)))
+        prose(console, _line(finding, time), indent=2)
 
 
 def _stays(pair: Kept) -> Text:
@@ -301,10 +300,10 @@ def show_trials(trials: Sequence[Trial], console: Console) -> None:
         settings = {**trial.hint.hints, **trial.hint.variables}
         named = ", ".join(f"{key}={value}" for key, value in settings.items())
         shown = f"{trial.hint.name} ({named})" if named else trial.hint.name
-        console.print(Padding(Text(f"{shown}: {trial_text(trial)}"), (0, 0, 0, 2)))
+        prose(console, Text(f"{shown}: {trial_text(trial)}"), indent=2)
         if trial.status == "gain":
             for line in trial.hint.script_lines():
-                console.print(Padding(Text(line, style="green", overflow="fold"), (0, 0, 0, 6)))
+                code(console, line, style="green", indent=6)
 
 
 def trial_text(trial: Trial) -> str:

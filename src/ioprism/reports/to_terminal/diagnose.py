@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.diagnosis.rules.registry import Insights
 from ioprism.model.result import label, quantity
 from ioprism.model.trace import Job
 from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Severity
-from ioprism.reports.to_terminal import bars, heading, name, table
+from ioprism.reports.to_terminal import bars, code, heading, name, prose, show_job, table
 from ioprism.text import printable
 from ioprism.units import (
     format_amount,
@@ -39,7 +38,7 @@ def show_history(history: History | None, console: Console) -> None:
         return
     heading(console, "Against the history of the site")
     for line in history.lines or (_nothing_unusual(history),):
-        console.print(Padding(Text(line), (0, 0, 0, 2)))
+        prose(console, Text(line), indent=2)
     rows = [
         (one.operation, one.file_system, format_rate(one.rate), format_rate(one.median),
          format_rate(one.upper), f"{one.jobs:,}")
@@ -94,13 +93,14 @@ def show_diagnosis(
     *,
     job: Job,
     paths: Iterable[Path] = (),
+    hosts: int | None = None,
     top: int | None = None,
 ) -> None:
     """Print the job, the verdict, each cause, what may be one, the ledger, what was not checked."""
-    console.print(Text(job_line(job, paths), style="dim"))
-    console.print(Text(verdict.line, style="bold"))
+    show_job(console, job, paths, hosts=hosts)
+    prose(console, verdict.line, style="bold")
     basis = BASIS.get(verdict.io_stall.basis, verdict.io_stall.basis)
-    console.print(Text(f"Stall time = {basis}.{_core_hours(verdict)}", style="dim"))
+    prose(console, f"Stall time = {basis}.{_core_hours(verdict)}", style="dim")
     for number, cause in enumerate(verdict.causes[:top], start=1):
         _show_cause(cause, number, console)
     _show_possible(verdict, console)
@@ -108,28 +108,17 @@ def show_diagnosis(
     _show_stages(verdict, console)
     _show_ledger(verdict, console)
     for one in verdict.opportunities:
-        console.print(
+        prose(
+            console,
             f"Up to {format_seconds(one.seconds)} of healthy I/O could overlap with computation: "
-            "asynchronous writes, or staging on the node."
+            "asynchronous writes, or staging on the node.",
         )
     if verdict.not_checked:
         heading(console, "Not checked")
         for needs in dict.fromkeys(missing.needs for missing in verdict.not_checked):
             codes = [missing.code for missing in verdict.not_checked if missing.needs == needs]
             line = f"{', '.join(codes)}: needs {needs}"
-            console.print(Padding(Text(line), (0, 0, 0, 2)))
-
-
-def job_line(job: Job, paths: Iterable[Path] = ()) -> str:
-    """Return what ran, with how many ranks and for how long."""
-    words = (job.executable or "").split()
-    facts = [
-        ", ".join(printable(path.name) for path in paths),
-        printable(words[0].rpartition("/")[2]) if words else "",
-        f"{format_count(job.ranks)} rank{'s' if job.ranks != 1 else ''}" if job.ranks else "",
-        format_seconds(job.runtime) if job.runtime else "",
-    ]
-    return " · ".join(fact for fact in facts if fact)
+            prose(console, Text(line), indent=2)
 
 
 def _core_hours(verdict: Verdict) -> str:
@@ -143,9 +132,9 @@ def _show_possible(verdict: Verdict, console: Console) -> None:
     heading(console, "Possible causes: the log cannot tell")
     for one in verdict.possible:
         line = f"{printable(one.title)}: at most {format_seconds(one.upper)}; {one.decide.text}"
-        console.print(Padding(Text.assemble(line, (f"  [{one.code}]", "dim")), (0, 0, 0, 2)))
+        prose(console, Text.assemble(line, (f"  [{one.code}]", "dim")), indent=2)
         if one.decide.command:
-            console.print(Padding(Text(one.decide.command, style="cyan"), (0, 0, 0, 6)))
+            code(console, one.decide.command, indent=6)
 
 
 def _show_stages(verdict: Verdict, console: Console) -> None:
@@ -180,19 +169,17 @@ def _show_cause(cause: Cause, number: int, console: Console) -> None:
     gain = f"{saving}, {cause.saving.share:.0%} of the run{waste}"
     line = f"{gain if cause.saving.seconds else 'nothing to gain in I/O'}; "
     line += f"confidence {cause.confidence:.0%}; {cause.code}"
-    console.print(Padding(Text(line), (0, 0, 0, 2)))
+    prose(console, Text(line), indent=2)
     names = cause.facts.get("groups", ("affected calls", "peers"))
     groups = [(names[0], cause.contrast.slow)]
     if cause.contrast.peers is not None:
         groups.append((names[1], cause.contrast.peers))
     table(console, ("", "calls", "bytes", "median", "rate"), [_row(*group) for group in groups])
     if cause.symptoms:
-        console.print(Padding(Text(f"symptoms: {', '.join(cause.symptoms)}", style="dim"),
-                              (0, 0, 0, 2)))  # fmt: skip
+        prose(console, f"symptoms: {', '.join(cause.symptoms)}", style="dim", indent=2)
     for item in cause.advice:
-        console.print(Padding(Text(f"→ {printable(item.text)}"), (0, 0, 0, 2)))
-        for line in (item.snippet or "").splitlines():
-            console.print(Padding(Text(printable(line), style="cyan"), (0, 0, 0, 6)))
+        prose(console, Text(f"→ {printable(item.text)}"), indent=2)
+        code(console, item.snippet or "", indent=6)
 
 
 def _row(name: str, group: CallGroup) -> tuple[str, ...]:
@@ -279,14 +266,14 @@ def _show_briefly(
     heading(console, f"{number}. {printable(cause.title)}")
     saving = f"saves {format_seconds(cause.saving.seconds)} ({span(cause)})"
     line = f"{saving}, {cause.saving.share:.0%} of the run"
-    console.print(Padding(Text.assemble(line, (f"  [{cause.code}]", "dim")), (0, 0, 0, 3)))
+    prose(console, Text.assemble(line, (f"  [{cause.code}]", "dim")), indent=3)
     for finding in symptoms:
-        console.print(Padding(headline(finding), (0, 0, 0, 5)))
+        prose(console, headline(finding), indent=5)
         if details is not None:
             details(finding)
     for advice in cause.advice[:MOST_ADVICE]:
         text = Text.assemble(("→ ", "bold"), printable(advice.text))
-        console.print(Padding(text, (0, 0, 0, 3)))
+        prose(console, text, indent=3)
 
 
 DETAILS = 3  # worst files or ranks of each finding; all with --all
@@ -296,8 +283,8 @@ def show_insights(
     insights: Insights, job: Job, console: Console, *, everything: bool, paths: Sequence[Path] = ()
 ) -> None:
     """Print the verdict, the causes with their findings, then everything else."""
-    console.print(Text(job_line(job, paths), "dim"))
-    console.print(Text(insights.verdict.line, "bold"))
+    show_job(console, job, paths)
+    prose(console, insights.verdict.line, style="bold")
 
     def details(finding: Finding) -> None:
         _show_details(finding, console, everything=everything, advice=everything)
@@ -311,7 +298,7 @@ def show_insights(
     if others:
         heading(console, "Also worth knowing")
         for finding in others:
-            console.print(Padding(headline(finding), (0, 0, 0, 2)))
+            prose(console, headline(finding), indent=2)
             if everything:
                 details(finding)
     _show_unchecked(insights.not_checked, console, everything=everything)
@@ -326,21 +313,21 @@ def _show_serious(
     heading(console, title if serious else "No findings")
     for finding in serious:
         console.print()
-        console.print(Padding(headline(finding), (0, 0, 0, 2)))
+        prose(console, headline(finding), indent=2)
         _show_details(finding, console, everything=everything, advice=True)
 
 
 def _show_details(finding: Finding, console: Console, *, everything: bool, advice: bool) -> None:
     rows = finding.details if everything else finding.details[:DETAILS]
     for row in rows:
-        console.print(Padding(detail(row), (0, 0, 0, 10)))
+        prose(console, detail(row), indent=10)
     left = len(finding.details) - len(rows)
     if left:
-        console.print(Padding(Text(f"… and {left} more (--all shows them)", "dim"), (0, 0, 0, 10)))
+        prose(console, Text(f"… and {left} more (--all shows them)", "dim"), indent=10)
     for one in finding.recommendations if advice else ():
-        console.print(Padding(Text.assemble(("→ ", "bold"), one.text), (0, 0, 0, 7)))
+        prose(console, Text.assemble(("→ ", "bold"), one.text), indent=7)
         if one.snippet and everything:
-            console.print(Padding(Text(one.snippet, style="dim"), (0, 0, 0, 11)))
+            code(console, one.snippet, style="dim", indent=11)
 
 
 def detail(row: Mapping[str, object]) -> Text:
@@ -361,7 +348,7 @@ def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everyt
     for needs, codes in by_need.items():
         shown = codes if everything else codes[:3]
         more = f" and {len(codes) - len(shown)} more" if len(codes) > len(shown) else ""
-        console.print(Padding(Text(f"{', '.join(shown)}{more}: needs {needs}"), (0, 0, 0, 2)))
+        prose(console, Text(f"{', '.join(shown)}{more}: needs {needs}"), indent=2)
 
 
 def show_jobs(

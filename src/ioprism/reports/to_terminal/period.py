@@ -13,13 +13,22 @@ from ioprism.model.arrays import Signal
 from ioprism.periodicity.many import PeriodTable
 from ioprism.periodicity.of_job import PartPeriodicity, RequiredBandwidth
 from ioprism.periodicity.results import Period, Periodicity
-from ioprism.reports.to_terminal import bars, columns, facts, heading, name, table
+from ioprism.reports.to_terminal import (
+    bars,
+    columns,
+    facts,
+    heading,
+    name,
+    picture_width,
+    table,
+    time_axis,
+)
 from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
 
 if TYPE_CHECKING:  # a signal has no phases, and needs no table library
     from ioprism.phase_detection.find import LayerPhases, Phase, Phases, RankTime
 
-WIDTH, ROWS = 72, 6
+ROWS = 6
 MOST_RANGES = 5
 MAX_PERIODS = 20
 
@@ -115,22 +124,20 @@ def _share(share: float | None) -> str:
 
 def _picture(periodicity: Periodicity, console: Console) -> None:
     signal = periodicity.signal
-    heights = columns(signal, width=WIDTH)
+    width = picture_width(console)
+    heights = columns(signal, width=width)
     for row in bars(heights, rows=ROWS):
         console.print(Text(f"  {row}", style="cyan"))
     if periodicity.period is not None:
-        console.print(
-            Text(f"  {_range_line(periodicity.signal, periodicity.period)}", style="green")
-        )
-    left, right = (f"{moment:.4g} s" for moment in (signal.start, signal.end))
-    console.print(Text(f"  {left}{right:>{WIDTH - len(left)}}", style="dim"))
+        console.print(Text(f"  {_range_line(signal, periodicity.period, width)}", style="green"))
+    console.print(time_axis(signal.start, signal.end, width))
     console.print(Text(f"  highest {format_rate(float(heights.max()))}", style="dim"))
 
 
-def _range_line(signal: Signal, period: Period) -> str:
+def _range_line(signal: Signal, period: Period, width: int) -> str:
     """Underline where the period holds."""
-    width = (signal.end - signal.start) / WIDTH
-    middles = [signal.start + (i + 0.5) * width for i in range(WIDTH)]
+    column = (signal.end - signal.start) / width
+    middles = [signal.start + (i + 0.5) * column for i in range(width)]
     return "".join(
         "─" if any(a <= m <= b for a, b in period.valid_ranges) else " " for m in middles
     )
@@ -242,6 +249,7 @@ def _components(periodicity: Periodicity, console: Console) -> None:
         console.print(f"  fitting lowered the mean square error by {gain:.1%}")
 
 
+LEAST = ("fastest rank", "calls", "ranks", "kind", "rate")
 SHOWN = 40  # phases of a layer; the rest is in the JSON
 
 
@@ -253,14 +261,15 @@ def show_phases(segmented: Phases, console: Console) -> None:
         heading(console, f"{layer}: {format_counted(len(phases.phases), 'phase')}{_border(phases)}")
         columns = ("start", "length", "kind", "ranks", "calls", "bytes", "rate", "fastest rank",
                    "slowest rank")  # fmt: skip
-        table(console, columns, [_row(phase) for phase in phases.phases[:SHOWN]])
+        rows = [_row(phase) for phase in phases.phases[:SHOWN]]
+        table(console, columns, rows, least=LEAST)
         if len(phases.phases) > SHOWN:
             console.print(f"  … and {len(phases.phases) - SHOWN} more (--json shows them)")
 
 
 def _border(phases: LayerPhases) -> str:
     if phases.resolution is not None:
-        return f", from a heat map with bins of {format_seconds(phases.resolution)}"
+        return f", from a heat map: times in bins of {format_seconds(phases.resolution)}"
     if phases.bursts:
         return ", bursts of a continuous stream"
     if len(phases.phases) == 1:
@@ -275,7 +284,7 @@ def _row(phase: Phase) -> tuple[str, ...]:
         format_seconds(length),
         phase.kind,
         format_count(phase.ranks),
-        format_count(phase.operations),
+        "–" if phase.operations is None else format_count(phase.operations),
         format_bytes(phase.bytes),
         format_rate(phase.bytes / length) if length > 0 and phase.bytes else "",
         _rank(phase.fastest),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from ioprism.characteristics.details import CommonSize, Details, FileGroup, MpiTime
@@ -24,10 +24,27 @@ from ioprism.model.trace import TITLES, Job
 from ioprism.model.verdict import SERIOUS, Finding
 from ioprism.report_steps import Document
 from ioprism.reports.sheets import first_advice, job_facts
-from ioprism.reports.to_terminal import bars, facts, heading, name, table
+from ioprism.reports.to_terminal import (
+    bars,
+    facts,
+    heading,
+    name,
+    picture_width,
+    prose,
+    show_job,
+    table,
+    time_axis,
+)
 from ioprism.reports.to_terminal.diagnose import headline, show_causes, show_history
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
+from ioprism.units import (
+    format_bytes,
+    format_count,
+    format_counted,
+    format_moment,
+    format_rate,
+    format_seconds,
+)
 from ioprism.views.timeline import Timeline
 
 BAR = 24
@@ -55,6 +72,7 @@ def show_characteristics(characteristics: Characteristics, console: Console) -> 
             for layer, amounts in characteristics.by_layer.items()
             if any(amounts[kind].operations for kind in ("read", "write", "metadata"))
         ],
+        least=("metadata", "reads", "writes"),
     )
     _show_amplification(characteristics, console)
     for direction, sizes in characteristics.request_sizes.items():
@@ -144,22 +162,13 @@ def _job_facts(characteristics: Characteristics) -> list[tuple[str, str | Text]]
     job = characteristics.job
     rows: list[tuple[str, str | Text]] = [
         ("program", name(job.executable)),
-        ("started", _moment(job.start_time)),
+        ("started", format_moment(job.start_time)),
         ("ran for", format_seconds(job.runtime)),
         ("ranks", _ranks(characteristics)),
         ("files", format_count(characteristics.files)),
         ("time in I/O", _io_share(characteristics.io_time, job)),
     ]
     return rows
-
-
-def _moment(seconds: float | None) -> str:
-    if seconds is None:
-        return "unknown"
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):
-        return "unknown"
 
 
 def _ranks(characteristics: Characteristics) -> str:
@@ -243,7 +252,8 @@ def _relation_row(relation: Relation) -> tuple[str, ...]:
     return relation.operation, job, best, f"{relation.share:.0%}"
 
 
-WIDTH, ROWS = 72, 4
+ROWS = 4
+SHORTEST_FOLDER = 12  # characters: a shorter one is not worth a place of its own
 MOST_FINDINGS = 8
 EVIDENCE = 4  # numbers of each finding
 
@@ -253,21 +263,32 @@ def plain_console() -> Console:
     return Console(highlight=False, emoji=False, markup=False)
 
 
-def show_report(document: Document, console: Console) -> None:
-    """Print the verdict, the findings, when it happened, and where it went."""
-    heading(console, document.verdict.line)
+def show_report(
+    document: Document, console: Console, *, paths: Iterable[Path] = (), page: bool = False
+) -> None:
+    """Print the job, the verdict, the findings, when it happened, and where it went.
+
+    Args:
+        document: what to print.
+        console: where.
+        paths: the logs.
+        page: whether a page was written that has the rest.
+    """
+    characteristics = document.characteristics
+    show_job(console, characteristics.job, paths, hosts=characteristics.hosts)
+    prose(console, printable(document.verdict.line), style="bold")
     advice = first_advice(document.verdict)
     if advice and not document.verdict.causes:
-        console.print(Text.assemble(("Do first: ", "bold"), advice))
+        prose(console, Text.assemble(("Do first: ", "bold"), advice))
     heading(console, "Job")
     facts(console, [(key, name(text)) for key, text in job_facts(document)])
-    _findings(document, console)
+    _findings(document, console, page=page)
     show_history(document.verdict.history, console)
     _pictures(document.timeline, console)
     _files(document, console)
 
 
-def _findings(document: Document, console: Console) -> None:
+def _findings(document: Document, console: Console, *, page: bool) -> None:
     if not document.findings:
         return
     left = show_causes(document.verdict, document.findings, console)
@@ -282,46 +303,47 @@ def _findings(document: Document, console: Console) -> None:
     others = len(left) - min(len(serious), MOST_FINDINGS)
     if others:
         console.print()
-        console.print(Text(f"  {format_counted(others, 'finding')} more on the page", "dim"))
+        where = "on the page" if page else "by `ioprism insights`"
+        prose(console, f"{format_counted(others, 'more finding')} {where}", style="dim", indent=2)
 
 
 def _finding(finding: Finding, console: Console) -> None:
     console.print()
-    console.print(Padding(headline(finding), (0, 0, 0, 2)))
+    prose(console, headline(finding), indent=2)
     values = ((key, value) for key, value in finding.evidence.items() if key != "estimated")
     numbers = list(values)[:EVIDENCE]
     line = ", ".join(f"{label(key)} {quantity(key, value)}" for key, value in numbers)
     if line:
-        console.print(Padding(Text(line, style="dim", overflow="fold"), (0, 0, 0, 7)))
+        prose(console, Text(line, style="dim", overflow="fold"), indent=7)
     for advice in finding.recommendations[:2]:
-        console.print(Padding(Text(f"→ {advice.text}"), (0, 0, 0, 7)))
+        prose(console, Text(f"→ {advice.text}"), indent=7)
 
 
 def _pictures(shown: Timeline, console: Console) -> None:
     if shown.source == "counters":  # spans of files do not tell when bytes moved
         return
+    width = picture_width(console)
     for direction, verb in (("read", "read"), ("write", "written")):
-        heights = _bytes_moved(shown, direction)
+        heights = _bytes_moved(shown, direction, width)
         if not heights.any():
             continue
         heading(console, f"Bytes {verb} over time")
         for row in bars(heights, rows=ROWS):
             console.print(Text(f"  {row}", style="cyan" if direction == "read" else "yellow"))
-        left, right = (f"{moment:.4g} s" for moment in (shown.start, shown.end))
-        console.print(Text(f"  {left}{right:>{WIDTH - len(left)}}", style="dim"))
+        console.print(time_axis(shown.start, shown.end, width))
 
 
-def _bytes_moved(shown: Timeline, direction: str) -> FloatArray:
+def _bytes_moved(shown: Timeline, direction: str, width: int) -> FloatArray:
     """Bytes in each column of the picture, at the layers that talk to the system."""
     marks = shown.marks.filter(operation=direction)
     deep = marks.filter(marks["layer"].cast(str).is_in(["posix", "stdio", "daos"]))
     chosen = deep if deep.height else marks
     span = shown.end - shown.start
     if not chosen.height or span <= 0:
-        return np.zeros(WIDTH)
-    column = ((chosen["start"].to_numpy() - shown.start) / span * WIDTH).astype(int)
+        return np.zeros(width)
+    column = ((chosen["start"].to_numpy() - shown.start) / span * width).astype(int)
     moved = chosen["bytes"].fill_null(0).to_numpy().astype(np.float64)
-    sums: FloatArray = np.bincount(np.clip(column, 0, WIDTH - 1), moved, WIDTH).astype(np.float64)
+    sums: FloatArray = np.bincount(np.clip(column, 0, width - 1), moved, width).astype(np.float64)
     return sums
 
 
@@ -329,13 +351,24 @@ def _files(document: Document, console: Console) -> None:
     rows = document.by_file.head(5)
     if not rows.height:
         return
-    heading(console, "Where the time goes")
-    for row in rows.iter_rows(named=True):
-        moved = row["bytes_read"] + row["bytes_written"]
-        line = Text.assemble(
-            (f"{format_seconds(row['seconds']):>12}  {format_bytes(moved):>9}  ", "dim"),
-            name(row["path"]),
-            (f"  {row['layer']}", "dim"),
-            overflow="fold",
+    folder, names = split_paths(rows["path"].to_list())
+    heading(console, "Where the time goes" + (f", in {folder}" if folder else ""))
+    lines = [
+        (
+            name(short),
+            row["layer"],
+            format_seconds(row["seconds"]),
+            format_bytes(row["bytes_read"] + row["bytes_written"]),
         )
-        console.print(Padding(line, (0, 0, 0, 2)))
+        for short, row in zip(names, rows.iter_rows(named=True), strict=True)
+    ]
+    table(console, ("file", "interface", "time", "bytes"), lines)
+
+
+def split_paths(paths: Sequence[str | None]) -> tuple[str, list[str | None]]:
+    """Return the folder that all files are in, and what tells them apart."""
+    folders = {path.rpartition("/")[0] for path in paths if path and path.startswith("/")}
+    common = os.path.commonpath(folders) if len(folders) else ""
+    if len(common) < SHORTEST_FOLDER or not all(path and path[0] == "/" for path in paths):
+        return "", list(paths)
+    return common, [None if path is None else path[len(common) + 1 :] for path in paths]

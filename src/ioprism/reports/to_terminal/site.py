@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.reports.to_terminal import facts, heading, name, prose, table
 from ioprism.scheduling.result import BASELINE, Interval, PolicyOutcome, Schedule
 from ioprism.site.events import SiteEvent
 from ioprism.site.summary import SiteTable
@@ -40,10 +40,21 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "causes": (("cause", "code"), ("jobs", "jobs"), ("applications", "applications"),
                ("users", "users"), ("could save", "saving_node_hours")),
     "periods": (("application", "application"), ("jobs", "jobs"), ("node-hours", "node_hours"),
-                ("of", "period_of"), ("period (s)", "period"), ("duty", "duty_cycle"),
+                ("of", "period_of"), ("period", "period"), ("duty", "duty_cycle"),
                 ("per phase", "phase_bytes"), ("confidence", "period_confidence")),
 }  # fmt: skip
 
+# Columns that a narrow terminal leaves out, the first of them first.
+LEAST: Mapping[str, tuple[str, ...]] = {
+    "jobs": ("ranks", "user", "node-hours", "started"),
+    "applications": ("not judged", "users", "node-hours"),
+    "users": ("not judged", "node-hours"),
+    "targets": ("jobs", "median", "moved"),
+    "hosts": ("jobs", "median", "moved"),
+    "files": ("rate", "request", "time in calls", "jobs"),
+    "causes": ("users", "applications"),
+    "periods": ("duty", "node-hours", "per phase"),
+}
 CHANGED = {"request_bytes": "request size", "collective": "collective calls",
            "metadata": "metadata calls", "operations": "reads and writes",
            "io_stall_share": "I/O stall time"}  # fmt: skip
@@ -54,13 +65,15 @@ def show_site(site_table: SiteTable, console: Console) -> None:
     columns = COLUMNS[site_table.subject]
     heading(console, f"{site_table.subject.capitalize()}")
     rows = [tuple(_cell(key, row) for _, key in columns) for row in site_table.rows]
-    table(console, tuple(title for title, _ in columns), rows)
+    table(console, tuple(title for title, _ in columns), rows, least=LEAST[site_table.subject])
+    if any(key == "saving_node_hours" for _, key in columns):
+        prose(console, "stalled, could save: in node-hours", style="dim", indent=2)
     if site_table.note and any(key == "node_hours" for _, key in columns):
-        console.print(f"  {site_table.note}")
+        prose(console, site_table.note, style="dim", indent=2)
     if site_table.events:
         heading(console, "What happened")
     for event in site_table.events:
-        console.print(f"  {sentence(event)}")
+        prose(console, sentence(event), indent=2)
 
 
 def periodic_share(totals: Mapping[str, Any]) -> str:
@@ -144,17 +157,24 @@ def _cell(key: str, row: Mapping[str, Any]) -> str:
         return day(value)
     if key in ("bytes", "phase_bytes", "bytes_read", "bytes_written", "request_bytes"):
         return format_bytes(value)
-    if key == "seconds":
+    if key in ("seconds", "period"):
         return format_seconds(value)
     if key == "rate":
         return format_rate(value)
     if key in ("relative_rate", "relative_rate_worst_tenth", "duty_cycle", "period_confidence"):
         return f"{value:.0%}"
     if key == "node_hours" and (row.get("nodes_estimated") or row.get("estimated_share")):
-        return f"~{value:,.1f}"
+        return f"~{hours(value)}"
     if isinstance(value, float):
-        return f"{value:,.1f}"
+        return hours(value)
     return format_count(value) if isinstance(value, int) else printable(str(value))
+
+
+def hours(value: float) -> str:
+    """Show node-hours with as many digits as tell small jobs apart: 1,234, 5.68, 0.012."""
+    if 0 < value < 0.001:
+        return "<0.001"
+    return f"{value:,.0f}" if value >= 100 or not value else f"{value:.{2 if value < 1 else 3}g}"
 
 
 MOST_JOBS = 12

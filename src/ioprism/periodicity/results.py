@@ -125,9 +125,12 @@ class NextPhase:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedPhase(NextPhase):
+class ExpectedPhase:
     """When the next phase is due, how much it moves, and how sure that is."""
 
+    start: float  # seconds since the job started
+    end: float
+    bytes: float
     confidence: float  # probability that it begins within a tenth of the period of `start`
 
 

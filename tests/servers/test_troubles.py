@@ -268,4 +268,4 @@ def test_short_rows_below_a_long_heading_are_not_filled_up(tmp_path: Path, headi
     path.write_text(f"{heading}{',x' * 20_000}\n" + "a\n" * 100_000)
     (outcome,) = servers.ingest(path, store=tmp_path / "store")
 
-    assert "100,000 damaged lines" in " ".join(outcome.warnings)
+    assert "100000 × damaged line" in " ".join(outcome.warnings)

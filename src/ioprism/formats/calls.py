@@ -151,7 +151,7 @@ def _data_operation(name: str) -> str:
 
 BATCH = 100_000  # rows in one table
 BATCH_TEXT = 64 * 2**20  # characters of names in one table
-BYTES_OF_NAME = 200  # that a name takes in tables of names, beside its characters (measured)
+BYTES_OF_NAME = 200  # that a name takes in tables beside its characters; an estimate
 IMPOSSIBLE = -1  # stands for a number that cannot be true
 
 

@@ -37,7 +37,7 @@ MICRO = 1e-6
 _PATHS = ("file", "path", "fname", "filename", "file_name")
 _SIZES = ("bytes", "ret", "size", "count", "length")
 _DEEPEST = 1000  # calls inside each other in one thread
-_BYTES_HELD = 10  # that an object takes for each character of its text (measured: 3 to 9)
+_BYTES_HELD = 10  # that an object takes for each character of its text; an estimate
 APPLICATION = Call("application", "other")
 
 

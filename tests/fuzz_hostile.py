@@ -148,7 +148,7 @@ def _sparse(path: Path, _: Path, chance: random.Random) -> None:
 def _packed_otherwise(path: Path, _: Path, chance: random.Random) -> None:
     data, piece, pieces = path.read_bytes(), b"", 0
     if chance.random() < 0.5:
-        # Packed once and repeated: bzip2 needs over 1 s for 4 MiB, which would count for the reader.
+        # Packed once and repeated: bzip2 needs 1 s for 4 MiB, counted as the reader's.
         piece, pieces = chance.choice((b"\0", b"\n", data[-64:])) * 2**14, 2**6
     pack = partial(lzma.compress, preset=0) if chance.random() < 0.5 else bz2.compress
     path.write_bytes(pack(data) + pack(piece) * pieces)

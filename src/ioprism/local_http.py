@@ -29,7 +29,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from ioprism.errors import UsageError
 from ioprism.storage.atomic import atomic_write_text
-from ioprism.text import printable
+from ioprism.text import open_plain, printable
 
 LOOPBACK = "127.0.0.1"
 HEAD_SECONDS = 5.0  # until the request line and all headers with the token have arrived
@@ -279,11 +279,14 @@ def read_token(path: Path) -> str:
     """
     if not path.exists():
         atomic_write_text(path, f"{secrets.token_urlsafe(24)}\n", private=True)
-    with path.open("rb") as file:
-        shared = os.fstat(file.fileno()).st_mode & 0o077
-        text = file.read(1000).decode("ascii", "replace").strip()
+    try:
+        with open_plain(path) as file:
+            shared = os.fstat(file.fileno()).st_mode & 0o077
+            text = file.read(1000).decode("ascii", "replace").strip()
+            why = "others can read it" if shared else "it holds no token"
+    except OSError as error:
+        shared, text, why = 0, "", str(error.strerror)
     if shared or not TOKEN.fullmatch(text):
-        why = "others can read it" if shared else "it holds no token"
         raise UsageError(
             f"{printable(str(path))} cannot be used: {why}.\n"
             f"Hint: remove it, and a new one is made."

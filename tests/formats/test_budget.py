@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ioprism import OverBudgetError, Trace, UsageError, read
+from ioprism import OverBudgetError, Trace, UsageError, read, servers
 from ioprism.cli import main
 from ioprism.formats.reading import BASE, PER_BYTE, VARIABLE, allowance
 from ioprism.model.counters import ReadingOptions, Tally
@@ -89,6 +89,89 @@ def packed_runs(folder: Path) -> Path:
     return folder / "runs.csv.gz"
 
 
+START = (
+    '{"id":1,"name":"start","cat":"dftracer","pid":1,"tid":1,"ts":%d,"dur":0,"ph":"X","args":{}}'
+)
+BEGUN = 10**15  # microseconds
+
+
+def sums_of_a_long_time(folder: Path) -> Path:
+    """Two sums for each process, months apart: a heat map of them has a bin for each second."""
+    sums = [
+        {"id": 2, "name": "write", "cat": "POSIX", "pid": pid, "tid": pid,
+         "ts": BEGUN + 10**6 * second, "ph": "C", "args": {"dft_cnt": 1, "ret_sum": 5}}
+        for pid in range(1, 3)
+        for second in (0, 9_000_000)
+    ]  # fmt: skip
+    lines = ["[", START % BEGUN, *(json.dumps(one, separators=(",", ":")) for one in sums), ""]
+    (folder / "a.pfw").write_text("\n".join(lines))
+    return folder / "a.pfw"
+
+
+def packed_names(folder: Path) -> Path:
+    """DFTracer's names of files, each of nearly a megabyte."""
+    name = (
+        '{"name":"FH","cat":"dftracer","pid":1,"tid":1,"ts":1,"dur":0,"ph":"M",'
+        '"args":{"name":"%s%d","value":"%016x"}}\n'
+    )
+    with gzip.open(folder / "a.pfw.gz", "wt", compresslevel=6) as file:
+        file.write(f"[\n{START % BEGUN}\n")
+        for number in range(20):
+            file.write(name % ("a" * 900_000, number, number))
+    return folder / "a.pfw.gz"
+
+
+def packed_table(folder: Path) -> Path:
+    with gzip.open(folder / "a.csv.gz", "wb", compresslevel=6) as file:
+        file.write(b"start,end,operation,file\n")
+        for number in range(6):
+            file.write(b"%d,%d,read,%d%s\n" % (number, number + 1, number, b"a" * 14_000_000))
+    return folder / "a.csv.gz"
+
+
+def begun_events(folder: Path) -> Path:
+    event = b'{"ph":"B","name":"read","ts":%d,"pid":1,"tid":1,"args":{"file":"%s"}},\n'
+    with gzip.open(folder / "a.json.gz", "wb", compresslevel=6) as file:
+        file.write(b'[{"ph":"X","name":"read","ts":1,"dur":1,"pid":1,"tid":1},\n')
+        for number in range(2):
+            file.write(event % (number, b"a" * 15_000_000))
+    return folder / "a.json.gz"
+
+
+OPEN = '100 %d.5 openat(AT_FDCWD, "%s", O_RDONLY) = %d <0.1>\n'
+
+
+def forked_files(folder: Path) -> Path:
+    """A process with many open files, and many children: each has all of them."""
+    opened = "".join(OPEN % (10**9, "/a", number) for number in range(3000))
+    forks = (f"100 1000000000.9 fork() = {1000 + number} <0.1>\n" for number in range(100))
+    (folder / "a.strace").write_text(opened + "".join(forks))
+    return folder / "a.strace"
+
+
+def packed_calls(folder: Path) -> Path:
+    with gzip.open(folder / "a.strace.gz", "wt", compresslevel=6) as file:
+        for number in range(30):
+            file.write(OPEN % (10**9, "/" + "a" * 900_000, number))
+    return folder / "a.strace.gz"
+
+
+def packed_jobs(folder: Path) -> Path:
+    text = b"job_id,start,end,servers\n" + b"1,1,2,\n" * 50_000
+    (folder / "jobs.csv.gz").write_bytes(gzip.compress(text, 6))
+    return folder / "jobs.csv.gz"
+
+
+def packed_scrape(folder: Path) -> Path:
+    line = b'lustre_write_bytes_total{target="%s"} 1 1000000000000\n' % (b"a" * 500_000)
+    (folder / "a.prom.gz").write_bytes(gzip.compress(line * 10, 6))
+    return folder / "a.prom.gz"
+
+
+def ingest(path: Path) -> None:
+    servers.ingest(path, store=path.with_name("store"))
+
+
 CASES = [(darshan, read), (darshan_names, read), (recorder, read), (jobs, read_job_list),
          (server_map, read_server_map),
          (runs, read_runs), (packed_runs, read_runs)]  # fmt: skip
@@ -112,6 +195,25 @@ def test_a_small_file_never_takes_the_machine(
         _read(path, reader)
     assert time.process_time() - begun < SOON
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < MEMORY * 1000
+
+
+SMALL_CASES = [(sums_of_a_long_time, read), (packed_names, read), (packed_table, read),
+               (begun_events, read), (forked_files, read), (packed_calls, read),
+               (packed_jobs, read_job_list), (packed_scrape, ingest)]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "reader"), SMALL_CASES, ids=[make.__name__ for make, _ in SMALL_CASES]
+)
+def test_what_is_held_is_counted(
+    tmp_path: Path,
+    make: Callable[[Path], Path],
+    reader: Callable[[Path], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(VARIABLE, "16MB")  # the same as above, and as much smaller
+    with pytest.raises(OverBudgetError):
+        _read(make(tmp_path), reader)
 
 
 def test_the_limit_follows_the_size_of_the_file_and_can_be_set(

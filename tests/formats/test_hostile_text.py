@@ -14,8 +14,10 @@ import pytest
 from ioprism import TraceError
 from ioprism.formats.beside_trace import read_ceiling, read_layout
 from ioprism.formats.dftracer.lines import COMPRESSED, HEADER, ranges
+from ioprism.formats.reading import Budget
 from ioprism.formats.registry import read_trace
 from ioprism.formats.signals.monitors import read_described_text
+from ioprism.formats.strace.reader import StraceReader
 from ioprism.formats.strace.replay import CallLines
 from ioprism.model.counters import ReadingOptions, Tally
 from ioprism.servers.formats.lustre import LustreReader, PrometheusReader
@@ -58,8 +60,21 @@ def _owner(path: Path) -> object:
 
 
 def _damaged_lines(path: Path) -> object:
-    calls = CallLines()
+    calls = CallLines(Budget(path))
     return [*calls.read([path.read_text()]), calls.damaged]
+
+
+UNFINISHED = "".join(
+    [f"{10 + n} 1.0 read(3, <unfinished ...>\n" for n in range(20_000)]
+    + [f"{10**6 + n} 1.0 +++ exited with 0 +++\n" for n in range(20_000)]
+)
+FOLDER = f'1 1.0 chdir("/{"a" * 900_000}") = 0 <0.1>\n'  # longer than any can be
+
+
+def _files(path: Path) -> object:
+    trace = StraceReader().read(path)
+    trace.events()
+    return [name for name in trace.files["path"] if len(name) < 100]
 
 
 def _answer(read: Callable[[Path], object], path: Path) -> object:
@@ -81,6 +96,9 @@ def _answer(read: Callable[[Path], object], path: Path) -> object:
         (f'lustre_write_bytes_total{{a="{"b"}"{"9" * MANY}}} 1\n', _prometheus_rows, (0, 1)),
         (f"===== Job a =====\nOwner: {GAP}\n", _owner, []),
         (f"1 1.0 write(1, {'a) ' * MANY}", _damaged_lines, [1]),
+        (UNFINISHED + '2 1.0 openat(AT_FDCWD, "/a", 0) = 3 <0.1>\n', _files, ["/a"]),
+        ("1 1.0 openat(AT_FDCWD, " + '"a\\' * MANY + ") = 3 <0.1>\n", _files, []),
+        (FOLDER + '1 1.0 openat(AT_FDCWD, "b", 0) = 3 <0.1>\n' * 1000, _files, ["b"]),
     ],
 )
 def test_blanks_are_looked_through_once(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from click.testing import CliRunner
 
 from ioprism import SeveralJobsError, read, read_jobs
 from ioprism.cli import main
+from ioprism.formats.job_groups import ProcessFile, group_files
 from tests.conftest import TEST_DATA
 
 Case = Callable[[Path], Sequence[set[str]]]
@@ -278,3 +281,51 @@ def test_real_traces(shared_data: Path, folder: str, jobs: int) -> None:
     files = sorted(path for path in (shared_data / folder).iterdir() if path.is_file())
     if folder != "recorder/gotcha/ckpt":  # its files are one trace together only
         assert len(read_jobs(*files)) == jobs
+
+
+def naive_groups(files: Sequence[ProcessFile]) -> set[frozenset[int]]:
+    """Join pair by pair, as the rule says it."""
+    groups = {number: {number} for number in range(len(files))}
+    for one, a in enumerate(files):
+        for other, b in enumerate(files):
+            dated = a.span is not None and b.span is not None
+            gap = max(a.span[0], b.span[0]) - min(a.span[1], b.span[1]) if dated else 0.0  # type: ignore[index]
+            related = a.processes & b.processes and gap <= 0
+            related = related or ((a.parents | a.children) & b.processes and gap <= 60)
+            if related and groups[one] is not groups[other]:
+                joined = groups[one] | groups[other]
+                groups |= dict.fromkeys(joined, joined)
+    return {frozenset(group) for group in groups.values()}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_processes_are_joined_as_pairs_would_be(seed: int) -> None:
+    chance = random.Random(seed)
+
+    def some() -> frozenset[tuple[str, int]]:
+        return frozenset(("", chance.randrange(4)) for _ in range(chance.randrange(3)))
+
+    def file(number: int) -> ProcessFile:
+        start = chance.randrange(0, 2000, 20)
+        span = (
+            (float(start), float(start + chance.randrange(50))) if chance.random() < 0.97 else None
+        )
+        return ProcessFile(Path(chr(97 + number)), "strace", span=span, processes=some(),
+                           parents=some(), program=chr(97 + number))  # fmt: skip
+
+    files = [file(number) for number in range(20)]
+    # A parent and a span in common would join more: names and programs differ here.
+    assert {frozenset(group) for group in group_files(files)} == naive_groups(files)
+
+
+def test_thousands_of_files_with_one_process_id_are_grouped_at_once() -> None:
+    process = frozenset({("", 1)})
+    files = [
+        ProcessFile(Path(str(number)), "strace", span=(10.0 * number, 10.0 * number + 5),
+                    processes=process, children=process, program=str(number))
+        for number in range(20_000)
+    ]  # fmt: skip
+    begun = time.process_time()
+
+    assert len(group_files(files)) == 1
+    assert time.process_time() - begun < 20  # pair by pair, it takes minutes

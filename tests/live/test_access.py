@@ -320,3 +320,10 @@ def _comes_back(service: Running) -> bool:
             return True
         time.sleep(0.2)
     return False
+
+
+def test_a_pipe_in_the_place_of_a_secret_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    for read in (read_token, server_keys, client_keys):
+        with pytest.raises(UsageError, match="not a plain file"):
+            read(tmp_path / "pipe")

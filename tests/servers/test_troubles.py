@@ -258,3 +258,14 @@ def test_clocks_that_run_backwards_are_said_with_names(
     (said,) = [text for text in outcome.warnings if "backwards" in text]
     assert said.startswith(f"time goes backwards in the records of {count} servers")
     assert said.endswith(named)
+
+
+@pytest.mark.parametrize(
+    "heading", ["server,t,br", "#Time,Time_usec,ProducerName,read_bytes#llite.a"]
+)
+def test_short_rows_below_a_long_heading_are_not_filled_up(tmp_path: Path, heading: str) -> None:
+    path = tmp_path / "counters.csv"
+    path.write_text(f"{heading}{',x' * 20_000}\n" + "a\n" * 100_000)
+    (outcome,) = servers.ingest(path, store=tmp_path / "store")
+
+    assert "100000 × damaged line" in " ".join(outcome.warnings)

@@ -138,3 +138,22 @@ def test_two_runs_do_not_write_the_same_store(job: Trace, tmp_path: Path) -> Non
 def test_workers_write_stores_only(job: Trace, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="write only stores"):
         convert(job, tmp_path / "events.csv", engine=Workers())
+
+
+@pytest.mark.parametrize("name", ["", "events-00001-00000.parquet"])
+def test_parts_are_not_written_through_a_link(job: Trace, tmp_path: Path, name: str) -> None:
+    """Parts of an interrupted run may have come out of an archive."""
+    with pytest.raises(KeyboardInterrupt):
+        write_store_in_parts(job, tmp_path / "store", Workers(fail_at=1).map_partitions)
+    parts, precious = tmp_path / ".store.parts", tmp_path / "precious"
+    if name:
+        precious.write_text("mine")
+        (parts / name).symlink_to(precious)
+    else:
+        parts.rename(tmp_path / "moved")
+        precious.mkdir()
+        parts.symlink_to(precious)
+
+    with pytest.raises(OutputError, match="symbolic link"):
+        write_store_in_parts(job, tmp_path / "store", Workers().map_partitions)
+    assert not list(precious.iterdir()) if precious.is_dir() else precious.read_text() == "mine"

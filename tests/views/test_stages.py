@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from ioprism import LocalEngine, NoSuchTraceError
@@ -83,3 +84,17 @@ def test_a_damaged_stage_is_made_again(log: Path, tmp_path: Path) -> None:
 def test_a_trace_that_is_not_there_is_one_message(tmp_path: Path) -> None:
     with pytest.raises(NoSuchTraceError):
         look(tmp_path / "nowhere", tmp_path / "stages")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", '{"job": "x", "warnings": []}'])
+def test_a_changed_stage_is_made_again(log: Path, tmp_path: Path, text: str) -> None:
+    fresh = look(log, tmp_path / "stages")
+    for file in (tmp_path / "stages").rglob("stage.json"):
+        file.write_text(text)
+    for file in (tmp_path / "stages").rglob("main.parquet"):
+        pl.read_parquet(file).head(1).write_parquet(file)
+
+    assert look(log, tmp_path / "stages").main.equals(fresh.main)
+    for file in (tmp_path / "stages").rglob("main.parquet"):
+        pl.read_parquet(file).head(1).write_parquet(file)
+    assert look(log, tmp_path / "stages").main.equals(fresh.main)

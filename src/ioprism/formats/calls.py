@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ioprism.formats.reading import Budget
 from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import LARGEST_PLAUSIBLE, LAYERS, Warn
 
@@ -149,6 +150,8 @@ def _data_operation(name: str) -> str:
 
 
 BATCH = 100_000  # rows in one table
+BATCH_TEXT = 64 * 2**20  # characters of names in one table
+BYTES_OF_NAME = 200  # that a name takes in tables beside its characters; an estimate
 IMPOSSIBLE = -1  # stands for a number that cannot be true
 
 
@@ -180,6 +183,7 @@ class RowSource(Protocol):
 class TraceSpan:
     """What the first pass learns."""
 
+    budget: Budget
     paths: dict[str, int] = field(default_factory=dict)  # row of the file table
     first: float | None = None
     last: float | None = None
@@ -188,8 +192,9 @@ class TraceSpan:
         """Take note of one call."""
         self.first = row.start if self.first is None else min(self.first, row.start)
         self.last = row.end if self.last is None else max(self.last, row.end)
-        if row.path is not None:
-            self.paths.setdefault(row.path, len(self.paths))
+        if row.path is not None and row.path not in self.paths:
+            self.budget.take(BYTES_OF_NAME + len(row.path), "the names of files")
+            self.paths[row.path] = len(self.paths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,11 +209,13 @@ class RowPartition:
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield events in pieces of bounded size."""
         held: list[Row] = []
+        text = 0
         for row in self.source.rows(warn):
             held.append(row)
-            if len(held) >= BATCH:
+            text += len(row.path or "") + len(row.function or "")
+            if len(held) >= BATCH or text >= BATCH_TEXT:
                 yield self._frame(held).lazy()
-                held = []
+                held, text = [], 0
         if held:
             yield self._frame(held).lazy()
 

@@ -16,7 +16,16 @@ from typing import Any
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.calls import Call, Row, RowPartition, TraceSpan, classify, plausible
+from ioprism.formats.calls import (
+    BYTES_OF_NAME,
+    Call,
+    Row,
+    RowPartition,
+    TraceSpan,
+    classify,
+    plausible,
+)
+from ioprism.formats.reading import Budget
 from ioprism.formats.recorder.meaning import meaning
 from ioprism.formats.recorder.signatures import Signature
 from ioprism.formats.text import head, open_text
@@ -28,38 +37,52 @@ MICRO = 1e-6
 _PATHS = ("file", "path", "fname", "filename", "file_name")
 _SIZES = ("bytes", "ret", "size", "count", "length")
 _DEEPEST = 1000  # calls inside each other in one thread
+_BYTES_HELD = 10  # that an object takes for each character of its text; an estimate
 APPLICATION = Call("application", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class TextObject:
+    """An object of a JSON text, and how many characters it has there."""
+
+    content: Mapping[str, Any]
+    size: int
 
 
 @dataclass(slots=True)
 class Events:
     """Turns trace events into rows; numbers processes in the order they come up."""
 
+    budget: Budget
     own: bool = False  # whether ioprism wrote them: then threads are rows of its process table
     processes: dict[tuple[str, str], int] = field(default_factory=dict)  # pid, tid
     facts: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)  # of pids
     damaged: int = 0
-    _open: dict[tuple[str, str], list[Mapping[str, Any]]] = field(default_factory=dict)
+    _open: dict[tuple[str, str], list[TextObject]] = field(default_factory=dict)
 
     @property
     def unfinished_count(self) -> int:
         """How many events began and never ended."""
         return sum(map(len, self._open.values()))
 
-    def rows(self, read: Mapping[str, Any]) -> Iterator[Row]:
+    def rows(self, event: TextObject) -> Iterator[Row]:
         """Yield the call that an event ends; most events yield one, some none."""
+        read = event.content
         phase = read.get("ph")
         if phase == "X":
             yield from self._call(read, read, read.get("dur", 0))
         elif phase == "B":
             stack = self._open.setdefault(_thread(read), [])
             if len(stack) < _DEEPEST:
-                stack.append(read)
+                self._hold(event.size)
+                stack.append(event)
         elif phase == "E":
             stack = self._open.get(_thread(read), [])
             if stack:
-                begun = stack.pop()
+                held = stack.pop()
+                begun = held.content
+                self.budget.give_back(_BYTES_HELD * held.size)
                 duration = _float(read.get("ts"), 0.0) - _float(begun.get("ts"), 0.0)
                 yield from self._call(
                     begun, {**read, **begun, "args": _merge_events(begun, read)}, duration
@@ -69,12 +92,17 @@ class Events:
         elif phase == "M" and read.get("name") == "process_name":
             name = _arguments(read).get("name")
             if isinstance(name, str):
+                self._hold(event.size)
                 self.names[str(read.get("pid"))] = name
         elif phase == "M" and self.own and read.get("name") == "thread_name":
             facts = _arguments(read).get("ioprism")
             if isinstance(facts, dict):
+                self._hold(event.size)
                 self.facts[_thread(read)] = facts
                 self._number(read)
+
+    def _hold(self, size: int) -> None:
+        self.budget.take(_BYTES_HELD * size, "events that have not ended, and names of processes")
 
     def _call(
         self, begun: Mapping[str, Any], read: Mapping[str, Any], duration: object
@@ -105,6 +133,8 @@ class Events:
     def _number(self, read: Mapping[str, Any]) -> int:
         """The row of the process table."""
         thread = _thread(read)
+        if thread not in self.processes:
+            self.budget.take(BYTES_OF_NAME + sum(map(len, thread)), "the numbers of processes")
         if self.own and thread[1].isdecimal() and len(thread[1]) < 10:
             return self.processes.setdefault(thread, int(thread[1]))
         return self.processes.setdefault(thread, len(self.processes))
@@ -197,7 +227,7 @@ def header(path: Path) -> dict[str, Any]:
     return read if isinstance(read, dict) else {}
 
 
-def objects(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
+def objects(path: Path, damage: Damage) -> Iterator[TextObject]:
     """Yield the objects of the array of trace events."""
     decoder = json.JSONDecoder()
     decode = getincrementaldecoder("utf-8")("replace").decode  # chunks may end inside a character
@@ -214,9 +244,9 @@ def objects(path: Path, damage: Damage) -> Iterator[dict[str, Any]]:
             except (ValueError, RecursionError) as error:
                 whole, read, stop = False, error, at
             if whole:
-                at = stop
+                size, at = stop - at, stop
                 if isinstance(read, dict):
-                    yield read
+                    yield TextObject(read, size)
                 else:
                     damage.objects += 1
                 continue
@@ -269,9 +299,9 @@ class ChromeReader:
     def read(self, source: Path) -> Trace:
         """Go through the events once to learn files and processes."""
         own = _own(source)
-        span, events = TraceSpan(), Events(own=bool(own))
-        for read in objects(source, Damage()):
-            for row in events.rows(read):
+        span, events = TraceSpan(Budget(source)), Events(Budget(source), own=bool(own))
+        for event in objects(source, Damage()):
+            for row in events.rows(event):
                 span.see(row)
         if span.first is None or span.last is None:
             raise _broken(source, "no event in it has a start and an end")
@@ -309,9 +339,9 @@ class ChromeFile:
 
     def rows(self, warn: Warn) -> Iterator[Row]:
         """Yield the calls."""
-        damage, events = Damage(), Events(own=self.own)
-        for read in objects(self.path, damage):
-            yield from events.rows(read)
+        damage, events = Damage(), Events(Budget(self.path), own=self.own)
+        for event in objects(self.path, damage):
+            yield from events.rows(event)
         name = self.path.name
         if damage.cut:
             warn(f"{name}: the JSON is cut short or damaged; the events after that are missing")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -113,8 +114,8 @@ def group_files(files: Sequence[ProcessFile]) -> list[list[int]]:
     differ only by process; or if one parent started them at the same time under such names.
     """
     links = _Links(len(files))
-    for pair in _related_pairs(files):
-        links.join(pair)
+    for related in _related_groups(files):
+        links.join(related)
     for numbers in _alike(files).values():
         for overlapping in _overlapping(files, numbers):
             links.join(overlapping)
@@ -149,26 +150,58 @@ class _Links:
         return list(sets.values())
 
 
-def _related_pairs(files: Sequence[ProcessFile]) -> Iterator[tuple[int, int]]:
-    """Pairs of files with one process in both, or with a process and its parent."""
+def _related_groups(files: Sequence[ProcessFile]) -> Iterator[Sequence[int]]:
+    """Files with one process in all of them, or with a process and its parent.
+
+    Files of one process that overlap are one stretch of time, so that not every pair of files
+    is looked at: in containers, thousands of files have the same process ids.
+    """
     homes: dict[tuple[str, Process], list[int]] = defaultdict(list)
+    kin: dict[tuple[str, Process], list[int]] = defaultdict(list)
     for number, file in enumerate(files):
         for process in file.processes:
             homes[file.format, process].append(number)
-    for number, file in enumerate(files):
-        gaps = dict.fromkeys(file.processes, 0.0)
-        gaps |= dict.fromkeys(file.parents | file.children, SAME_PROCESS_SECONDS)
-        for process, longest in gaps.items():
-            for other in homes.get((file.format, process), ()):
-                if other != number and _gap(file, files[other]) <= longest:
-                    yield number, other
+        for process in file.parents | file.children:
+            kin[file.format, process].append(number)
+    for key, numbers in homes.items():
+        undated = any(files[number].span is None for number in numbers)
+        stretches = [numbers] if undated else list(_overlapping(files, numbers))
+        yield from stretches
+        yield from _near(files, kin.get(key, ()), stretches, undated=undated)
 
 
-def _gap(one: ProcessFile, other: ProcessFile) -> float:
-    """Seconds between two files; none where one of them has no date."""
-    if one.span is None or other.span is None:
-        return 0.0
-    return max(one.span[0], other.span[0]) - min(one.span[1], other.span[1])
+def _near(
+    files: Sequence[ProcessFile],
+    kin: Sequence[int],
+    stretches: Sequence[Sequence[int]],
+    *,
+    undated: bool,
+) -> Iterator[tuple[int, int]]:
+    """Pairs of a file and a stretch that lie close together, or have no date."""
+    spans = [] if undated else [[files[n].span or (0.0, 0.0) for n in one] for one in stretches]
+    starts, ends = [min(one)[0] for one in spans], [max(e for _, e in one) for one in spans]
+    together = list(range(len(stretches)))  # up to which one it is joined with those behind it
+    for number in kin:
+        span = files[number].span
+        first, behind = 0, len(stretches)
+        if span is not None and not undated:
+            first = bisect_left(ends, span[0] - SAME_PROCESS_SECONDS)
+            behind = bisect_right(starts, span[1] + SAME_PROCESS_SECONDS)
+        if first >= behind:
+            continue
+        yield number, stretches[first][0]
+        place = _last(together, first)
+        while place < behind - 1:
+            yield stretches[place][0], stretches[place + 1][0]
+            together[place] = place + 1
+            place = _last(together, place)
+
+
+def _last(together: list[int], place: int) -> int:
+    while together[place] != place:
+        together[place] = together[together[place]]
+        place = together[place]
+    return place
 
 
 def _alike(files: Sequence[ProcessFile]) -> dict[Hashable, list[int]]:

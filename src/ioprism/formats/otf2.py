@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from ioprism.errors import BrokenTraceError, ReaderUnavailableError
+from ioprism.errors import BrokenTraceError, OverBudgetError, ReaderUnavailableError
 from ioprism.formats.calls import Row, RowPartition, TraceSpan, plausible
 from ioprism.formats.isolation import IsolationError, attempt
-from ioprism.formats.reading import PER_BYTE, allowance
+from ioprism.formats.reading import Budget
 from ioprism.model.schema import OPERATIONS, PROCESSES, file_table
 from ioprism.model.trace import LAYERS, Job, Trace, Warn
 from ioprism.text import printable
@@ -63,18 +63,20 @@ class Otf2Reader:
                 _OPEN,
                 json.dumps(str(anchor)),
                 seconds=SECONDS + size / DEFINITIONS_PER_SECOND,
-                memory=allowance(anchor) + PER_BYTE * size,
+                memory=Budget(anchor, beside=size).allowed,
             )
         except IsolationError as error:
             raise _broken(source, error) from error
         content = Otf2Archive(anchor)
-        span, locations = TraceSpan(), _Locations()
+        span, locations = TraceSpan(Budget(anchor, beside=size)), _Locations()
         try:
             with library.reader.open(str(anchor)) as opened:
                 clock = opened.definitions.clock_properties
                 began = getattr(clock, "realtime_timestamp", None)
                 for row in _rows(opened, locations, {}):
                     span.see(row)
+        except OverBudgetError:
+            raise
         except Exception as error:
             raise _broken(source, error) from error
         if span.first is None or span.last is None:

@@ -95,9 +95,10 @@ BLOCK = 512  # bytes, in which stat(2) counts what a file takes on the disk
 class Budget:
     """Counts what is held for one input."""
 
-    def __init__(self, source: Path) -> None:
+    def __init__(self, source: Path, *, beside: int = 0) -> None:
+        """Allow what `source` and so many bytes of files beside it justify."""
         self.source = source
-        self.allowed = allowance(source)
+        self.allowed = allowance(source) + PER_BYTE * beside
         self.held = 0
 
     def take(self, size: int, what: str) -> None:
@@ -109,6 +110,10 @@ class Budget:
         self.held += size
         if self.held > self.allowed:
             raise OverBudgetError(self.source, what=what, needed=self.held, allowed=self.allowed)
+
+    def give_back(self, size: int) -> None:
+        """Count what is no longer held, in bytes."""
+        self.held -= size
 
 
 @contextmanager

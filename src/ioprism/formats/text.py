@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -156,33 +156,42 @@ def squeeze(text: bytes) -> bytes:
 # Bytes per step; as rows of 12 columns, empty lines take 250 times as many (measured).
 BLOCK = 4 * 2**20
 LONGEST_TABLE_LINE = 16 * 2**20
+MOST_COLUMNS = 10_000  # of a table; chosen, as nothing real comes near
 QUOTE = b'"'
 
 Parse = Callable[[bytes], pl.DataFrame]
 
 
-def blocks_of(path: Path, *, lines_are_json: bool, warn: Warn) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a compressed table, unpacked block by block.
+def blocks_of(
+    path: Path, wanted: Collection[str], *, lines_are_json: bool, warn: Warn
+) -> Iterator[pl.DataFrame]:
+    """Yield the wanted columns of a table that it has, as text, block by block.
+
+    Only they are taken apart: short rows of a table with many columns would fill the memory.
 
     Raises:
-        ValueError: a line is longer than can be meant.
+        ValueError: a line is longer than can be meant, or has too many columns.
     """
-    parse = _json_parser(path) if lines_are_json else _csv_parser(path)
+    parse = (_json_parser if lines_are_json else _csv_parser)(path, wanted)
     yield parse(b"")  # a table without rows has columns, too
     for block in _blocks(path, warn, skip_head=not lines_are_json):
         yield parse(block)
 
 
-def _csv_parser(path: Path) -> Parse:
+def _csv_parser(path: Path, wanted: Collection[str]) -> Parse:
     with open_text(path) as file:
-        head = pl.read_csv(_line(file, path), infer_schema=False)
+        first = _line(file, path)
+    _check_width(first.count(b",") + 1)
+    head = pl.read_csv(first, infer_schema=False)
     names = head.columns
+    chosen = [place for place, name in enumerate(names) if name in wanted]
 
     def parse(block: bytes) -> pl.DataFrame:
-        if not block.strip():
-            return head.clear()
+        if not block.strip() or not chosen:
+            return head.clear().select(names[place] for place in chosen)
         return pl.read_csv(
             block,
+            columns=chosen,
             has_header=False,
             schema=dict.fromkeys(names, pl.String()),
             missing_columns="insert",
@@ -193,17 +202,24 @@ def _csv_parser(path: Path) -> Parse:
     return parse
 
 
-def _json_parser(path: Path) -> Parse:
-    with open_text(path) as file:
-        first = file.read(BLOCK)
-    whole = first[: first.rfind(b"\n") + 1] or first
-    schema = pl.read_ndjson(whole, infer_schema_length=10_000, ignore_errors=True).schema
+def _check_width(columns: int) -> None:
+    if columns > MOST_COLUMNS:
+        raise ValueError(f"it has more than {MOST_COLUMNS:,} columns")
+
+
+def _json_parser(path: Path, wanted: Collection[str]) -> Parse:
+    schema = pl.Schema(dict.fromkeys(wanted, pl.String()))
 
     def parse(block: bytes) -> pl.DataFrame:
         if not block.strip():
             return schema.to_frame()
         return pl.read_ndjson(io.BytesIO(block), schema=schema, ignore_errors=True)
 
+    with open_text(path) as file:
+        first = file.read(BLOCK)
+    rows = parse(first[: first.rfind(b"\n") + 1] or first)
+    present = [column.name for column in rows if column.null_count() < rows.height]
+    schema = pl.Schema(dict.fromkeys(present, pl.String()))
     return parse
 
 

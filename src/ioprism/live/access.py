@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from typing import Any
 from ioprism.errors import MissingPackageError, OutputError, UsageError
 from ioprism.local_http import LOOPBACK, is_loopback
 from ioprism.storage.atomic import atomic_write_text
-from ioprism.text import printable
+from ioprism.text import open_plain, printable
 
 
 def endpoint(text: str) -> str:
@@ -173,9 +174,13 @@ def client_keys(folder: Path) -> ClientKeys:
 
 def _read_keys(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
-                raise _unusable(path, "others can read it", hint=f"chmod 600 {path}")
+                raise _unusable(
+                    path,
+                    "others can read it",
+                    hint=f"chmod 600 {shlex.quote(printable(str(path)))}",
+                )
             read = json.loads(file.read(LARGEST_KEY_FILE))
     except (OSError, ValueError, RecursionError) as error:
         raise _unusable(path, str(error)[:100]) from error

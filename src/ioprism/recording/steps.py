@@ -23,13 +23,13 @@ from pathlib import Path
 
 from ioprism.characteristics.totals import characterise
 from ioprism.engine.base import LocalEngine
-from ioprism.errors import OutputError, UsageError
+from ioprism.errors import BrokenTraceError, OutputError, UsageError
 from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
 from ioprism.recording.choice import Choice, choose_tracer
 from ioprism.recording.command import CommandLine, Program, parse_command
 from ioprism.recording.tracer import Tracer
-from ioprism.storage.recordings import MARKER, RecordedRun, Recording, write_recording
+from ioprism.storage.recordings import RecordedRun, Recording, read_recording, write_recording
 from ioprism.text import printable
 
 PASSED_ON = frozenset(
@@ -300,7 +300,7 @@ def make_folder(wanted: Path | None, program: str, *, overwrite: bool) -> Path:
         OutputError: it holds something else.
     """
     folder = wanted or _free_folder(program)
-    if (folder / MARKER).is_file():
+    if _is_recording(folder):
         if not overwrite:
             raise OutputError(
                 f"{printable(str(folder))} holds a recording; not overwritten.\n"
@@ -314,6 +314,14 @@ def make_folder(wanted: Path | None, program: str, *, overwrite: bool) -> Path:
         )
     folder.mkdir(parents=True, exist_ok=True)
     return folder.resolve()
+
+
+def _is_recording(folder: Path) -> bool:
+    """Whether ioprism made a folder; a file of the marker's name is not enough to remove it."""
+    try:
+        return read_recording(folder) is not None
+    except BrokenTraceError:
+        return False
 
 
 def record_runs(

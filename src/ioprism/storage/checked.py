@@ -139,9 +139,10 @@ def cache_folder() -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     status = os.lstat(folder)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+    alone = not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)  # what others put there misleads
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or not alone:
         raise OutputError(
-            f"{printable(str(folder))} is not a folder of this user.\n"
+            f"{printable(str(folder))} is not a folder that only this user can write to.\n"
             "Hint: remove it, or set XDG_CACHE_HOME."
         )
     return folder

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError, MissingPackageError, TraceError
-from ioprism.text import address_of
+from ioprism.text import address_of, open_plain
 from ioprism.version import __version__
 
 
@@ -92,6 +92,11 @@ def _failures_said(path: Path) -> Iterator[None]:
 
 
 MARKER = "record.json"
+LARGEST_MARKER = 64 * 2**20  # bytes
+LATEST = 1e11  # seconds, beyond any clock
+COST = ("per_call", "per_process")
+# RuntimeError: values nested too deep, or a folder that is a link to itself.
+NO_MARKER = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)
 FORM = 1  # version of the marker's content
 
 
@@ -157,21 +162,39 @@ def read_recording(folder: Path) -> Recording | None:
     if not marker.is_file():
         return None
     try:
-        content = json.loads(marker.read_text("utf-8"))
-        runs = [RecordedRun(**run) for run in content["runs"]]
+        with open_plain(marker) as file:
+            content = json.loads(file.read(LARGEST_MARKER))
+        runs = [_run(**run) for run in content["runs"]]
+        cost, untraced = content.get("cost"), content.get("untraced_seconds")
         return Recording(
             folder=folder,
-            command=tuple(content["command"]),
+            command=tuple(map(str, content["command"])),
             tracer=str(content["tracer"]),
             runs=tuple(run for run in runs if _is_below(folder, run.folder)),
-            cost=content.get("cost"),
-            untraced_seconds=content.get("untraced_seconds"),
+            cost=None if cost is None else {key: _time(cost[key]) for key in COST},
+            untraced_seconds=None if untraced is None else _time(untraced),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (*NO_MARKER, OSError) as error:
         raise BrokenTraceError(
             "the list of runs is damaged.\nHint: give the folders run-1, run-2, … themselves.",
             source=marker,
         ) from error
+
+
+def _run(**facts: Any) -> RecordedRun:  # noqa: ANN401 - whatever the marker holds
+    """Return a run, each fact of the kind that it has to be; ValueError or TypeError otherwise."""
+    run = RecordedRun(**facts)
+    whole = (run.exit_code, run.signal, run.left_running)
+    if not isinstance(run.folder, str) or not all(n is None or isinstance(n, int) for n in whole):
+        raise TypeError("a fact of another kind")
+    return replace(run, seconds=_time(run.seconds), started=_time(run.started))
+
+
+def _time(value: Any) -> float:  # noqa: ANN401 - whatever the marker holds
+    seconds = float(value)
+    if not 0 <= seconds < LATEST:
+        raise ValueError(f"{seconds} is not a time")
+    return seconds
 
 
 def _is_below(folder: Path, name: str) -> bool:

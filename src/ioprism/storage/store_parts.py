@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from ioprism.errors import OutputError
 from ioprism.model.trace import Completeness, Partition, Trace
 from ioprism.storage.atomic import held_alone, refuse_unless_ours, sync, take_place
 from ioprism.storage.trace_store import MANIFEST, VERSION, write_events, write_tables
+from ioprism.text import printable
 from ioprism.version import __version__
 
 PLAN = "plan.json"
@@ -52,6 +54,11 @@ def write_store_in_parts(
     taken = f"another run is writing {folder}.\nHint: wait until it has finished."
     try:
         parts.mkdir(parents=True, exist_ok=True)
+        if any(stat.S_ISLNK(os.lstat(path).st_mode) for path in (parts, *parts.iterdir())):
+            raise OutputError(
+                f"{printable(str(parts))} holds a symbolic link; nothing is written to it.\n"
+                "Hint: remove it."
+            )
         with held_alone(parts / LOCK, otherwise=taken):
             _begin(parts, _plan(trace))
             done = map_partitions(trace, partial(write_part, parts.absolute()))

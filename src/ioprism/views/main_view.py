@@ -21,6 +21,7 @@ from ioprism.errors import NoSuchTraceError, OutputError, TooManyPiecesError
 from ioprism.model.schema import FILES, PROCESSES
 from ioprism.model.trace import Completeness, Job, Mount, Trace
 from ioprism.storage.atomic import atomic_folder
+from ioprism.storage.checked import checked_text, read_checked, read_document, write_checked
 from ioprism.version import __version__
 from ioprism.views.call_class import WRITE, Flags, RequestOrder, Whole, call_class, walk
 
@@ -268,12 +269,12 @@ class StageStore:
         """Return a stored stage, or None if there is none or it is damaged."""
         place = self.folder / key
         try:
-            facts = json.loads((place / FACTS).read_text(encoding="utf-8"))
-            tables = {
-                name: pl.read_parquet(place / f"{name}.parquet", glob=False) for name in _TABLES
-            }
+            facts, sound = read_document(place / FACTS)
+            if not sound:
+                return None
+            tables = {name: read_checked(place / f"{name}.parquet") for name in _TABLES}
             return KeptMainView(_trace(facts, tables, paths), tables["main"])
-        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def save(self, key: str, stage: KeptMainView) -> None:
@@ -288,8 +289,8 @@ class StageStore:
         try:
             with atomic_folder(self.folder / key, marker=FACTS, replace=True) as temporary:
                 for name, table in tables.items():
-                    table.write_parquet(temporary / f"{name}.parquet", compression="zstd")
-                (temporary / FACTS).write_text(json.dumps(facts), encoding="utf-8")
+                    write_checked(table, temporary / f"{name}.parquet")
+                (temporary / FACTS).write_text(checked_text(facts), encoding="utf-8")
         except OSError as error:
             raise OutputError(
                 f"{self.folder}: the stage cannot be kept ({error.strerror}).\n"

@@ -6,6 +6,7 @@ import gzip
 import os
 import pickle
 import sqlite3
+import struct
 import time
 import zlib
 from contextlib import closing
@@ -223,3 +224,20 @@ def test_looking_for_an_index_makes_no_file(tmp_path: Path) -> None:
 
     assert index_of(path).points == ()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("kind", ["the end", "a checkpoint"])
+def test_an_index_that_leaves_text_out_is_left_aside(single: Path, kind: str) -> None:
+    whole = read(single).events()
+    assert make_index(single, beside(single))
+    content = bytearray(beside(single).read_bytes())
+    _, _, _, _, size, _, _, count = checkpoints._HEAD.unpack_from(content)
+    if kind == "the end":
+        struct.pack_into("<Q", content, 15, size - 300_000)
+    else:
+        place = checkpoints._HEAD.size + count // 2 * checkpoints._POINT.size + 8
+        (text,) = struct.unpack_from("<Q", content, place)
+        struct.pack_into("<Q", content, place, text - 20_000)
+    beside(single).write_bytes(content)
+
+    assert_frame_equal(read(single).events(), whole)

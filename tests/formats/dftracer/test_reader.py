@@ -132,7 +132,7 @@ def test_the_aggregated_mode_gives_counters() -> None:
 
 
 def test_a_long_trace_of_sums_costs_its_lines_not_their_square() -> None:
-    sums = Aggregates((), {}, origin=0, per_second=1, warn=pytest.fail)
+    sums = Aggregates((DATA / "v2.2.0-agg.pfw",), {}, origin=0, per_second=1, warn=pytest.fail)
     many = [Aggregate(1, second, "read", 1, 1, 0.1) for second in range(50_000)]
     sums.__dict__["rows"] = many  # as if they had been read
     begun = time.process_time()

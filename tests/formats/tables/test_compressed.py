@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ioprism import read
+from ioprism import BrokenTraceError, read
 from ioprism.cli import main
 from ioprism.formats import text as compressed
 
@@ -100,3 +100,28 @@ def test_a_table_that_unpacks_to_very_much_is_read_in_little_memory(tmp_path: Pa
 
     assert rows == 1_000_000
     assert kilobytes < 600_000
+
+
+@pytest.mark.parametrize("columns", [5_000, 3_000_000])
+def test_short_rows_below_a_long_heading_are_not_filled_up(tmp_path: Path, columns: int) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"start,end,operation{',x' * columns}\n" + "1,2,read\n" * 100_000)
+    if columns > compressed.MOST_COLUMNS:
+        with pytest.raises(BrokenTraceError, match="more than 10,000 columns"):
+            read(path)
+    else:
+        assert read(path).events().height == 100_000
+
+
+def test_of_lines_of_json_only_the_known_keys_are_read(tmp_path: Path) -> None:
+    others = ({f"k{n}_{key}": 1 for key in range(100)} for n in range(500))
+    lines = [
+        {"start": n, "end": n + 0.5, "operation": "write", "bytes": float(n), **more}
+        for n, more in enumerate(others)
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    events = read(path).events()
+
+    assert events["bytes"].to_list() == list(range(500))
+    assert events["end"].to_list() == [n + 0.5 for n in range(500)]

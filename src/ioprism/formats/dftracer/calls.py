@@ -45,6 +45,7 @@ from ioprism.formats.dftracer.templates import (
     Text,
     template_of,
 )
+from ioprism.formats.reading import Budget
 from ioprism.model.schema import OPERATIONS, Layer
 from ioprism.model.trace import LARGEST_PLAUSIBLE, LAYERS, Warn
 from ioprism.units import format_counted
@@ -261,6 +262,7 @@ def _seek_target(calls: CallColumns, layer: Codes) -> Integers:
 
 
 MOST_SECONDS = 10_000_000
+BYTES_OF_BIN = 32  # two directions, as a list and as a table
 NO_COUNT = -1  # as Darshan writes what it does not know
 _COUNTS = {"read": "POSIX_READS", "write": "POSIX_WRITES", "open": "POSIX_OPENS",
            "seek": "POSIX_SEEKS", "stat": "POSIX_STATS", "sync": "POSIX_FSYNCS",
@@ -350,11 +352,14 @@ class Aggregates:
     def heatmap(self) -> pl.DataFrame:
         """Bytes per second and process."""
         last = max((one.second for one in self.rows), default=0)
+        others = sum(path.stat().st_size for path in self.paths[1:])
+        budget = Budget(self.paths[0], beside=others)
         bins: dict[int, dict[str, list[int]]] = {}
         for one in self.rows:
             if one.bytes and one.operation in _BYTES:
                 rank = self.rank_of.get(one.pid, 0)
                 if rank not in bins:
+                    budget.take(BYTES_OF_BIN * (last + 1), "the heat map")
                     bins[rank] = {direction: [0] * (last + 1) for direction in _BYTES}
                 bins[rank][one.operation][one.second] += one.bytes
         return pl.DataFrame(

@@ -65,6 +65,7 @@ class TextStretch:
 
     begin: Checkpoint | None  # None: the file's beginning
     end: int  # bytes of text before the next one, or of all
+    next: Checkpoint | None = None  # None: the text ends there
 
 
 def index_of(path: Path) -> Index:

@@ -33,7 +33,13 @@ import numpy.typing as npt
 from isal import isal_zlib
 
 from ioprism.formats.calls import UNKNOWN, Integers
-from ioprism.formats.dftracer.checkpoints import Checkpoint, TextStretch, index_of, inflated_from
+from ioprism.formats.dftracer.checkpoints import (
+    REACH,
+    Checkpoint,
+    TextStretch,
+    index_of,
+    inflated_from,
+)
 from ioprism.formats.text import GZIP, UNREADABLE, is_gzip, squeeze
 
 WINDOW = 2**18  # compressed bytes per read
@@ -86,9 +92,13 @@ def _between(file: BinaryIO, stretch: TextStretch, trouble: Trouble) -> Iterator
     """Yield the lines of a stretch: its neighbours find the same line ends."""
     begin = stretch.begin
     at = 0 if begin is None else begin.text
-    inside = begin is None
+    inside, tail = begin is None, b""
     try:
         for text in _first_member(file) if begin is None else inflated_from(file, begin):
+            tail = (tail + text[: max(0, stretch.end - at)])[-REACH:]
+            if at + len(text) > stretch.end and not _continues(tail, stretch.next):
+                trouble.cut = True  # of an index that leads astray
+                return
             cut = 0 if inside else text.find(b"\n") + 1
             inside = inside or cut > 0
             end = (
@@ -104,6 +114,11 @@ def _between(file: BinaryIO, stretch: TextStretch, trouble: Trouble) -> Iterator
     except UNREADABLE:
         trouble.cut = True
     trouble.cut |= at < stretch.end  # there are more members than the first
+
+
+def _continues(text: bytes, point: Checkpoint | None) -> bool:
+    """Whether a checkpoint says that it is behind this text; None is behind the end of all."""
+    return point is not None and text.endswith(point.before)
 
 
 def _first_member(file: BinaryIO) -> Iterator[bytes]:
@@ -234,8 +249,8 @@ def _stretches(path: Path, size: int) -> list[Range]:
         return [Range(path, 0, size)]
     ends = [point.text for point in begins if point is not None]
     return [
-        Range(path, 0, size, end == index.size, TextStretch(begin, end))
-        for begin, end in zip(begins, [*ends, index.size], strict=True)
+        Range(path, 0, size, after is None, TextStretch(begin, end, after))
+        for begin, end, after in zip(begins, [*ends, index.size], [*begins[1:], None], strict=True)
     ]
 
 

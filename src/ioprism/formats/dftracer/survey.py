@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ioprism.formats.calls import BYTES_OF_NAME
 from ioprism.formats.dftracer.checkpoints import TextStretch
 from ioprism.formats.dftracer.lines import (
     CALL,
@@ -33,6 +34,7 @@ from ioprism.formats.dftracer.lines import (
     pieces,
     whole_number,
 )
+from ioprism.formats.reading import Budget
 
 OWN = b'"cat":"dftracer"'  # DFTracer's lines about itself
 COUNTED = b'"dft_cnt":'  # sums of the aggregated mode
@@ -117,6 +119,10 @@ class Survey:
     collisions: int = 0
     numbering: Numbering = field(default_factory=Numbering)
     trouble: Trouble = field(default_factory=Trouble)
+    budget: Budget = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.budget = Budget(self.path)
 
     @property
     def per_second(self) -> int:
@@ -128,6 +134,15 @@ class Survey:
         """Lines that were written and are not there, as far as their numbers tell."""
         alone = len({pid for pid, _ in self.processes}) == 1
         return self.numbering.missing if alone and not self.has_counters else 0
+
+    def hold(self, *names: str) -> None:
+        """Count names that are kept.
+
+        Raises:
+            OverBudgetError: together they are more than the file may take.
+        """
+        for name in names:
+            self.budget.take(BYTES_OF_NAME + len(name), "the names of files, hosts and programs")
 
     def span(self, first: int, last: int) -> None:
         """Widen the time range."""
@@ -269,6 +284,8 @@ def _take_line(line: Line, notes: Survey) -> None:
         notes.nanoseconds = value == "NS"
     table = {"FH": notes.files, "HH": notes.hosts, "SH": notes.strings}.get(str(name))
     if table is not None and isinstance(text, str) and (key := hash_of(value)) is not None:
+        if key not in table:
+            notes.hold(key, text)
         notes.collisions += table.setdefault(key, text) != text
     if pid is None:
         return
@@ -312,7 +329,9 @@ def _take_columns(decoded: DecodedLines, notes: Survey) -> None:
     notes.processes.update(dict.fromkeys(pairs))
     for (process, _), line in zip(pairs, decoded.calls, strict=True):
         path, host = line.arguments.fname, line.arguments.hostname
-        if isinstance(path, str):
+        if isinstance(path, str) and path not in notes.paths:
+            notes.hold(path)
             notes.paths[path] = None
-        if isinstance(host, str):
-            notes.named_host_of.setdefault(process, host)
+        if isinstance(host, str) and process not in notes.named_host_of:
+            notes.hold(host)
+            notes.named_host_of[process] = host

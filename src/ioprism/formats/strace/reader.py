@@ -17,6 +17,7 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.calls import Row, RowPartition, TraceSpan
+from ioprism.formats.reading import Budget
 from ioprism.formats.strace.replay import (
     NO_PID,
     CallLines,
@@ -54,7 +55,7 @@ class StraceReader:
 
     def read(self, source: Path) -> Trace:
         """Follow all calls once to learn files and processes; events are read when asked for."""
-        span, first, moved = TraceSpan(), State(), Counter[int]()
+        span, first, moved = TraceSpan(Budget(source)), State.of(source), Counter[int]()
         ranges = Ranges(source)
         for row in first.rows(ranges.cut(first)):
             span.see(row)
@@ -154,8 +155,14 @@ RANGE = 16 * 2**20  # bytes of text that are worth a separate partition
 class State:
     """Processes with their open files, and calls that have not returned yet."""
 
-    calls: CallLines = field(default_factory=CallLines)
-    replay: Replay = field(default_factory=Replay)
+    calls: CallLines
+    replay: Replay
+
+    @classmethod
+    def of(cls, source: Path) -> State:
+        """Return what is known before the first line of a file."""
+        budget = Budget(source)
+        return cls(CallLines(budget), Replay(budget))
 
     def rows(self, lines: Iterable[str]) -> Iterator[Row]:
         """Yield the calls that concern files, and follow them."""
@@ -175,11 +182,11 @@ class StraceRange:
     path: Path
     begin: int = 0  # bytes of text
     end: int | None = None  # None: to the end of the file
-    before: State = field(default_factory=State)
+    before: State | None = None  # None: the range begins with the file
 
     def rows(self, warn: Warn) -> Iterator[Row]:
         """Yield the calls that concern files."""
-        state = deepcopy(self.before)
+        state = deepcopy(self.before) or State.of(self.path)
         yield from state.rows(line for _, line in self.lines(warn))
         name, calls = self.path.name, state.calls
         if calls.damaged:

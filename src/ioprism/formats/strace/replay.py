@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ioprism.formats.calls import Call, Row, classify
+from ioprism.formats.calls import BYTES_OF_NAME, Call, Row, classify
+from ioprism.formats.reading import Budget
 from ioprism.model.trace import LARGEST_PLAUSIBLE
 
-MOST_UNFINISHED = 1_000_000  # calls that wait for their second half
+BYTES_OF_DESCRIPTOR = 100  # that an open file takes in the table of a process
+LONGEST_PATH = 4096  # bytes; the kernel takes no longer ones (PATH_MAX)
 _HEAD = re.compile(
     r"(?:\[pid +(\d{1,18})\] |(\d{1,18}) +)?"
     r"(?:(\d{1,12}\.\d{1,9})|(\d\d):(\d\d):(\d\d(?:\.\d{1,9})?)) +"
@@ -26,7 +28,7 @@ _START = re.compile(
 )
 _CALL = re.compile(r"([a-z_][a-z0-9_]*)\(")
 _RESUMED = re.compile(r"<\.\.\. ([a-z_][a-z0-9_]*) resumed>")
-_RESULT = re.compile(r"\s*= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
+_RESULT = re.compile(r"\s*= (\?|-?\d{1,19}|0x[0-9a-f]{1,16})(?:<([^<>]*(?:<[^<>]*>[^<>]*)*)>)?")
 _DURATION = re.compile(r"<(\d{1,12}(?:\.\d{1,9})?)>$")
 _ENDED = re.compile(r"\+\+\+ (?:exited with \d|killed by SIG|superseded by execve)")
 _UNFINISHED = "<unfinished ...>"
@@ -62,15 +64,16 @@ def has_date(head: str) -> bool:
 class CallLines:
     """CallLines out of lines; counts other lines, and halves of calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
         self.damaged = 0
         self.running: set[int] = set()  # that made calls and have not ended
-        self._waiting: dict[tuple[int, str], tuple[float, str]] = {}
+        self._budget = budget
+        self._waiting: dict[int, dict[str, tuple[float, str]]] = {}  # by process and call
 
     @property
     def unfinished_count(self) -> int:
         """How many calls never returned."""
-        return len(self._waiting)
+        return sum(map(len, self._waiting.values()))
 
     def read(self, lines: Iterable[str]) -> Iterator[SystemCall]:
         """Yield calls in the order in which they returned."""
@@ -85,8 +88,8 @@ class CallLines:
                 if _ENDED.match(text):
                     self.running.discard(pid)
                 if text.startswith("+++ exited"):  # what it waited for will not come
-                    for key in [key for key in self._waiting if key[0] == pid]:
-                        del self._waiting[key]
+                    for _, begun in self._waiting.pop(pid, {}).values():
+                        self._budget.give_back(BYTES_OF_NAME + len(begun))
                 continue
             self.running.add(pid)
             call = self._call(pid, _seconds(head), text)
@@ -96,10 +99,11 @@ class CallLines:
     def _call(self, pid: int, start: float, text: str) -> SystemCall | None:
         resumed = _RESUMED.match(text)
         if resumed:
-            known = self._waiting.pop((pid, resumed[1]), None)
+            known = self._waiting.get(pid, {}).pop(resumed[1], None)
             if known is None:
                 self.damaged += 1
                 return None
+            self._budget.give_back(BYTES_OF_NAME + len(known[1]))
             if text.endswith(_DETACHED):  # strace -p was stopped while the call waited
                 return None
             return self._finish(pid, known[0], resumed[1], known[1] + text[resumed.end() :])
@@ -111,8 +115,9 @@ class CallLines:
         if rest.endswith(_DETACHED):
             return None
         if rest.endswith(_UNFINISHED):
-            if len(self._waiting) < MOST_UNFINISHED:
-                self._waiting[pid, opened[1]] = (start, rest[: -len(_UNFINISHED)].rstrip())
+            begun = rest[: -len(_UNFINISHED)].rstrip()
+            self._budget.take(BYTES_OF_NAME + len(begun), "calls that have not returned")
+            self._waiting.setdefault(pid, {})[opened[1]] = (start, begun)
             return None
         return self._finish(pid, start, opened[1], rest)
 
@@ -143,11 +148,12 @@ def _seconds(head: re.Match[str]) -> float:
     return 3600.0 * int(head[4]) + 60.0 * int(head[5]) + float(head[6])
 
 
-_DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d{1,9})(?:<((?:[^<>]|<[^<>]*>)*)>)?")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d{1,9})(?:<([^<>]*(?:<[^<>]*>[^<>]*)*)>)?")
+# It matches where the last quote is missing, too: looking again from each other takes the square.
+_QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)("?)')
 _DEVICE = re.compile(r"<(?:char|block) \d+:\d+>$")
 _NOT_FILE = re.compile(r"(?:[A-Za-z][\w-]*):\[|anon_inode|/dev/null$|socket:|pipe:")
-_SHOWN = re.compile(r"(\d{1,9})<((?:[^<>]|<[^<>]*>)*)>")
+_SHOWN = re.compile(r"(\d{1,9})<([^<>]*(?:<[^<>]*>[^<>]*)*)>")
 _WITHIN_KERNEL = {"copy_file_range", "sendfile", "sendfile64", "splice"}
 _PARENTS = {"clone", "clone3", "fork", "vfork"}
 _COPIES = {"dup", "dup2", "dup3"}
@@ -187,7 +193,8 @@ class Process:
 class Replay:
     """The state of all processes while the calls are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self.processes: dict[int, Process] = {}
         self.untimed = 0
 
@@ -248,7 +255,11 @@ class Replay:
         child.program = child.program or parent.program
         child.folder = child.folder or parent.folder
         own = child.files
-        child.files = parent.files if "CLONE_FILES" in arguments else dict(parent.files)
+        if "CLONE_FILES" in arguments:
+            child.files = parent.files
+        else:
+            self._budget.take(BYTES_OF_DESCRIPTOR * len(parent.files), "the files of processes")
+            child.files = dict(parent.files)
         child.files.update(own)
 
     def _event(self, process: Process, call: SystemCall, kind: Call) -> Row | None:
@@ -289,6 +300,8 @@ class Replay:
         if call.result is not None and call.result >= 0:
             shown = _target_path(call.target)
             path = shown if shown is not None else path
+            if path is not None and len(path) > LONGEST_PATH:  # a small packed file holds many
+                self._budget.take(len(path), "the files of processes")
             appends = "O_APPEND" in call.arguments
             process.files[call.result] = OpenFile(path, None if appends else 0)
         return path
@@ -336,7 +349,7 @@ class Replay:
     def _path(self, process: Process, call: SystemCall) -> str | None:
         """The path that the arguments name, made absolute where the folder is known."""
         descriptor = _DESCRIPTOR.match(call.arguments)
-        quoted = _QUOTED.search(call.arguments)
+        quoted = _closed(_QUOTED.search(call.arguments))
         if descriptor is None:
             return (
                 None
@@ -379,8 +392,12 @@ def _target_path(target: str | None) -> str | None:
     return None if _NOT_FILE.match(path) else _decode_escapes(path)
 
 
+def _closed(quoted: re.Match[str] | None) -> re.Match[str] | None:
+    return quoted if quoted is not None and quoted[2] else None
+
+
 def _text(arguments: str) -> str:
-    quoted = _QUOTED.match(arguments)
+    quoted = _closed(_QUOTED.match(arguments))
     return "" if quoted is None else _decode_escapes(quoted[1])
 
 
@@ -393,9 +410,10 @@ def _decode_escapes(text: str) -> str:
 
 
 def _absolute_path(folder: str | None, path: str) -> str:
-    if not path:
-        return folder or ""
-    return path if folder is None or path.startswith("/") else posixpath.join(folder, path)
+    """Join a path to its folder; one that no process can be in is not repeated in every path."""
+    if folder is None or len(folder) > LONGEST_PATH:
+        return path
+    return posixpath.join(folder, path) if path else folder
 
 
 def _last_number(call: SystemCall) -> int | None:

@@ -17,7 +17,6 @@ R = "read"
 
 from __future__ import annotations
 
-import glob
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,11 +25,11 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.errors import BrokenTraceError
+from ioprism.errors import BrokenTraceError, OverBudgetError
 from ioprism.formats.calls import classify
 from ioprism.formats.isolation import UNREADABLE, columns_of, first_line, is_parquet, until_damage
-from ioprism.formats.reading import LATEST
-from ioprism.formats.text import TORN_END, blocks_of, ends_torn, head, is_gzip
+from ioprism.formats.reading import LATEST, Budget
+from ioprism.formats.text import TORN_END, blocks_of, ends_torn, head
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation, file_table
 from ioprism.model.trace import LAYERS, Completeness, Job, Trace, Warn
 from ioprism.text import is_text, read_toml
@@ -118,6 +117,8 @@ def _wrong(path: Path, why: str) -> BrokenTraceError:
 
 
 ROWS = 250_000  # rows read together
+MERGE_SIZE = 64 * 2**20  # bytes of names that are held before those that came twice are joined
+COPIES_HELD = 3  # of a table of names: itself, the one it is joined from, and with the events
 ROWS_PER_PARTITION = 1_000_000
 HEAD = 65536
 NO_NUMBER = -1  # a size that is given and is none: it cannot be true, and is counted so
@@ -150,6 +151,8 @@ class TableReader:
             if not is_text(path):
                 raise ValueError("its name is not UTF-8: give it another one")
             return _TableContent(source, ForeignTable(path, mapping)).trace()
+        except OverBudgetError:
+            raise
         except (ValueError, *UNREADABLE) as error:
             raise BrokenTraceError(
                 f"the table cannot be read ({first_line(error)}).\n"
@@ -201,53 +204,66 @@ class ForeignTable:
         if _kind(self.path) != "parquet":
             yield self
             return
-        height = self._scan("parquet").select(pl.len()).collect().item()
+        height = self._scan().select(pl.len()).collect().item()
         for first in range(0, max(height, 1), ROWS_PER_PARTITION):
             yield replace(self, rows=(first, ROWS_PER_PARTITION))
 
     def pieces(self, warn: Warn = lambda _: None) -> Iterator[pl.LazyFrame]:
         """The known columns under ioprism's names; text comes in many pieces."""
         kind = _kind(self.path)
-        if kind == "csv" or (kind == "json" and is_gzip(self.path)):
-            blocks = blocks_of(self.path, lines_are_json=kind == "json", warn=warn)
-            yield from (self._with_known_columns(block.lazy()) for block in blocks)
-        else:
-            yield self._with_known_columns(self._scan(kind))
+        if kind == "parquet":
+            yield self._with_known_columns(self._scan())
+            return
+        wanted = {self.mapping.column(name) for name in KNOWN}
+        blocks = blocks_of(self.path, wanted, lines_are_json=kind == "json", warn=warn)
+        yield from (self._with_known_columns(block.lazy()) for block in blocks)
 
     def every(self, step: Callable[[pl.LazyFrame], pl.LazyFrame]) -> pl.DataFrame:
         """What a step finds in all rows; it is applied to pieces, and to what it found in them."""
-        collected = [step(piece).collect(engine="streaming") for piece in self.pieces()]
+        collected: list[pl.DataFrame] = []
+        size, most = 0, MERGE_SIZE
+        for piece in self.pieces():
+            collected.append(step(piece).collect(engine="streaming"))
+            size += int(collected[-1].estimated_size())
+            if size > most:
+                collected = [step(pl.concat(collected).lazy()).collect()]
+                size = int(collected[0].estimated_size())
+                Budget(self.path).take(COPIES_HELD * size, "the names in it")
+                most = max(MERGE_SIZE, 2 * size)
         return step(pl.concat(collected).lazy()).collect()
 
-    def _scan(self, kind: str) -> pl.LazyFrame:
-        if kind == "parquet":
-            columns_of([self.path])
-            table = pl.scan_parquet(self.path, glob=False)
-            return table if self.rows is None else table.slice(*self.rows)
-        return pl.scan_ndjson(
-            glob.escape(str(self.path)), infer_schema_length=10_000, ignore_errors=True
-        )
+    def _scan(self) -> pl.LazyFrame:
+        columns_of([self.path])
+        table = pl.scan_parquet(self.path, glob=False)
+        return table if self.rows is None else table.slice(*self.rows)
 
     def _with_known_columns(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The known columns; those it lacks are null."""
-        present = set(frame.collect_schema().names())
+        schema = frame.collect_schema()
+        present = set(schema.names())
         wanted = {name: self.mapping.column(name) for name in KNOWN}
         matching = [name for name, own in wanted.items() if own in present]
         if not _sufficient(matching):
             raise ValueError(f"it has only the columns {', '.join(sorted(present))[:200]}")
-        return frame.select(
-            [pl.col(own).alias(name) for name, own in wanted.items() if own in present]
-        ).select([_column(name, name in matching) for name in KNOWN])
+        texts = {name for name in matching if schema[wanted[name]] == pl.String}
+        return frame.select([pl.col(wanted[name]).alias(name) for name in matching]).select(
+            [_column(name, name in matching, text=name in texts) for name in KNOWN]
+        )
 
 
-def _column(name: str, present: bool) -> pl.Expr:
+def _whole(column: pl.Expr, *, text: bool) -> pl.Expr:
+    """Whole numbers; libraries that know no missing ones write 4096 as 4096.0."""
+    return (column.str.strip_suffix(".0") if text else column).cast(pl.Int64, strict=False)
+
+
+def _column(name: str, present: bool, *, text: bool) -> pl.Expr:
     column = pl.col(name) if present else pl.lit(None).alias(name)
     if name in ("offset", "bytes") and present:
         given = column.is_not_null() & (column.cast(pl.String, strict=False) != "")
-        number = column.cast(pl.Int64, strict=False)
+        number = _whole(column, text=text)
         return pl.when(number.is_null() & given).then(NO_NUMBER).otherwise(number).alias(name)
     if name in _WHOLE:
-        return column.cast(pl.Int64, strict=False)
+        return _whole(column, text=text and present)
     if name in _WORDS:
         return column.cast(pl.String, strict=False)
     if name in ("collective", "nonblocking"):

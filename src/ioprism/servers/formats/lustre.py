@@ -16,6 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
+from ioprism.formats.reading import Budget
 from ioprism.model.counters import (
     COUNTERS,
     FILE_SYSTEM,
@@ -76,6 +77,7 @@ SEVERAL = rf"(?:{'|'.join(PREFIXES)})(?:stats_total|stats|operations_total)"
 OF_OPERATION = rf"\{{(?:.*,)?\s*operation=\"(?:{'|'.join(OPERATIONS)})\".*\}}"
 WANTED = rf"^(?:(?:{'|'.join(METRICS)})[ \t{{]|{SEVERAL}{OF_OPERATION})"
 EXACT = 2**53  # what a Prometheus number holds exactly
+COPIES_HELD = 6  # of the lines of a scrape: taken apart into metric, labels, value and time
 
 
 class LustreReader(MarkedReader):
@@ -89,7 +91,7 @@ class LustreReader(MarkedReader):
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:
         """Yield tables of samples; a file without a parameter's name is named by itself."""
-        parser = _Answers(_target_of(source), options, tally)
+        parser = _Answers(_target_of(source), options, tally, Budget(source))
         rest = ""
         for block in blocks(source, tally):
             whole = block.replace(b"\r\n", b"\n") if b"\r" in block else block
@@ -173,6 +175,7 @@ class _Answers:
     server: str
     options: ReadingOptions
     tally: Tally
+    budget: Budget
     scrapes: Scrapes = field(default_factory=Scrapes)
     per_job: bool = False
     skipping: bool = False  # inside the counters of one client, which its target counts as well
@@ -298,12 +301,14 @@ class _Answers:
             self.scrapes.note(time_us, scrape)
         names = ["server", "job", "time_us", "since_us", *VALUES]
         self.unseen.append(jobs.select("scrape", *names))
+        self.budget.take(int(self.unseen[-1].estimated_size()), "the jobs of a scrape")
         rows = []
         if self.scrapes.number:  # a single scrape shows nothing unchanged
             for scrape, server, job, *counted in pl.concat(self.unseen).iter_rows():
                 still = self.scrapes.unchanged_until((server, job), tuple(counted), scrape)
                 if still is not None:
                     rows.append((server, job, still[0], *still[1].counted[1:]))
+            self.budget.give_back(sum(int(table.estimated_size()) for table in self.unseen))
             self.unseen = []
         schema = {name: COUNTERS.schema[name] for name in names}
         return pl.DataFrame(rows, schema=schema, orient="row")
@@ -389,23 +394,29 @@ class PrometheusReader(MarkedReader):
         Raises:
             BrokenTraceError: the scrape has no time stamps and none was given.
         """
-        lines = [
-            pl.Series([block.decode("utf-8", errors="replace")]).str.split("\n").explode()
-            for block in blocks(source, tally)
-        ]
-        yield check_rows(_metric_samples(pl.concat(lines), source, options, tally), tally)
+        budget, wanted = Budget(source), [pl.DataFrame(schema={"line": pl.String})]
+        for block in blocks(source, tally):
+            wanted.append(_metric_lines(block, tally))
+            budget.take(COPIES_HELD * int(wanted[-1].estimated_size()), "the samples")
+        yield check_rows(_metric_samples(pl.concat(wanted), source, options, tally), tally)
 
 
-def _metric_samples(
-    lines: pl.Series, source: Path, options: ReadingOptions, tally: Tally
-) -> pl.DataFrame:
-    line, metric = pl.col("line"), pl.col("metric")
+def _metric_lines(block: bytes, tally: Tally) -> pl.DataFrame:
+    """Return the lines with counters that are used; taking them apart is what takes time."""
+    line = pl.col("line")
+    lines = pl.Series("line", [block.decode("utf-8", errors="replace")]).str.split("\n").explode()
     given = (
-        lines.alias("line").to_frame().select(line.str.strip_chars("\r "))
+        lines.to_frame().select(line.str.strip_chars("\r "))
         .filter((line != "") & ~line.str.starts_with("#"))
     )  # fmt: skip
     tally.leave_out(DAMAGED, count=given.height - int(given["line"].str.contains(SAMPLE).sum()))
-    wanted = given.filter(line.str.contains(WANTED))  # taking lines apart is what takes time
+    return given.filter(line.str.contains(WANTED))
+
+
+def _metric_samples(
+    wanted: pl.DataFrame, source: Path, options: ReadingOptions, tally: Tally
+) -> pl.DataFrame:
+    line, metric = pl.col("line"), pl.col("metric")
     samples = wanted.select(line.str.extract_groups(SAMPLE)).unnest("line")
     samples.columns = ["metric", "labels", "value", "time"]
     by_operation = _label("operation").replace_strict(OPERATIONS, default=None)

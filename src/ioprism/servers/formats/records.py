@@ -44,6 +44,8 @@ DAMAGED_NODES = "job with a damaged list of nodes"
 NOT_ENDED = "job without a start or end"
 NO_DURATION = "job that does not end after its start"
 BYTES_OF_NAME = 80  # that a server's name takes in a list and in the table
+BYTES_OF_JOB = 400  # that a job takes beside its texts and servers
+LONGEST_TEXT = 1024  # characters of a name in a record of counters
 MOST_HOSTS = 200_000
 LONGEST_NAME = 253  # characters, as the domain name system allows
 CACHED_LISTS = 64  # each may name 200,000 hosts; the same list comes up many times in a row
@@ -151,6 +153,8 @@ class CounterRows:
             tally.leave_out(BAD_TIME)
         elif not all(0 <= int(values.get(name) or 0) <= LARGEST for name in VALUES):
             tally.leave_out(BAD_COUNTER)
+        elif any(len(str(values.get(name, ""))) > LONGEST_TEXT for name in SERIES_KEY):
+            tally.leave_out(DAMAGED)
         else:
             for name, column in self.columns.items():
                 column.append(values.get(name))
@@ -242,7 +246,8 @@ class JobRows:
         elif end_us <= start_us:
             tally.leave_out(NO_DURATION)
         else:
-            self.budget.take(BYTES_OF_NAME * len(servers), "the lists of hosts")
+            texts = BYTES_OF_JOB + sum(len(text) for text in (job, *facts.values()) if text)
+            self.budget.take(texts + BYTES_OF_NAME * len(servers), "the jobs and their hosts")
             given = {**facts, "job": job, "start_us": start_us, "end_us": end_us, "nodes": nodes}
             for name, column in self.columns.items():
                 column.append(list(servers) if name == "servers" else given.get(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -12,7 +12,15 @@ import polars as pl
 
 from ioprism.formats.reading import Budget
 from ioprism.formats.text import epoch_us, zone_of
-from ioprism.model.counters import SECOND, TABLE, TARGET, VALUES, ReadingOptions, Tally
+from ioprism.model.counters import (
+    COUNTERS,
+    SECOND,
+    TABLE,
+    TARGET,
+    VALUES,
+    ReadingOptions,
+    Tally,
+)
 from ioprism.servers.formats.records import (
     DAMAGED,
     DAMAGED_NODES,
@@ -28,6 +36,9 @@ from ioprism.servers.formats.records import (
 
 COUNTER_COLUMNS = ("server", "t")
 JOB_COLUMNS = {"job_id", "start", "end"}
+MOST_MOUNTS = 1000  # in a row of LDMS; a table is made for each
+WIDE = 50  # columns above which lines that are too short are looked for first
+COPIES_HELD = 4  # of a table that is taken apart at once: as text, as numbers, and their sums
 LDMS_COUNTER = re.compile(
     r"(?:client\.lstats\.)?(read_bytes|write_bytes|open|close)(?:[._]sum)?(?:#(?:llite\.)?(.+))?"
 )
@@ -59,7 +70,8 @@ class CounterTableReader:
             if not names:
                 first, _, text = block.partition(b"\n")
                 names = _counter_heading(first)
-            yield check_rows(_samples(_text_columns(text, names), tally), tally)
+            table = _text_columns(text, names, {*COUNTER_COLUMNS, *COUNTERS.names})
+            yield check_rows(_samples(table, tally), tally)
 
 
 def _counter_heading(text: bytes) -> list[str]:
@@ -67,13 +79,18 @@ def _counter_heading(text: bytes) -> list[str]:
     return [name.strip().strip('"') for name in first.lstrip("\ufeff").rstrip("\r").split(",")]
 
 
-def _text_columns(text: bytes, names: list[str]) -> pl.DataFrame:
-    """Return all columns as text: one damaged value must not cost the whole table."""
+def _text_columns(text: bytes, names: list[str], wanted: Collection[str]) -> pl.DataFrame:
+    """Return the wanted columns as text: one damaged value must not cost the whole table.
+
+    The others are not taken apart: short rows below a long heading would fill the memory.
+    """
     numbered = {f"{number}:{name}": pl.String for number, name in enumerate(names)}
+    places = {name: n for n, name in reversed(list(enumerate(names))) if name in wanted}
     if not text.strip():
-        return pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+        return pl.DataFrame(schema=dict.fromkeys(places, pl.String))
     table = pl.read_csv(
         text,
+        columns=sorted(places.values()),
         has_header=False,
         schema=numbered,
         encoding="utf8-lossy",
@@ -82,9 +99,9 @@ def _text_columns(text: bytes, names: list[str]) -> pl.DataFrame:
         missing_columns="insert",
         extra_columns="ignore",
     )
-    first = {name: f"{number}:{name}" for number, name in reversed(list(enumerate(names)))}
     return table.select(
-        pl.col(column).str.strip_chars('" \r').alias(name) for name, column in first.items()
+        pl.col(f"{place}:{name}").str.strip_chars('" \r').alias(name)
+        for name, place in places.items()
     )
 
 
@@ -138,10 +155,13 @@ class LdmsReader(MarkedReader):
                 first, _, text = block.partition(b"\n")
                 names = [name.lstrip("#") for name in _counter_heading(first)]
                 counted = _ldms_counters(names)
-                if not counted:
-                    tally.note("no column counts bytes or files of Lustre")
+                if not 0 < len(counted) <= MOST_MOUNTS:
+                    tally.note("no column counts bytes or files of Lustre" if not counted else
+                               f"it counts more than {MOST_MOUNTS} mounts: skipped")  # fmt: skip
                     return
-            table = _text_columns(text, names)
+                wanted = {name for columns in counted.values() for name in columns.values()}
+                wanted |= {"Time", "ProducerName", "ost", "mdt", "fs_name", "llite", "job_id"}
+            table = _text_columns(_whole_rows(text, names, tally), names, wanted)
             table = table.filter(~pl.col("Time").str.starts_with("#").fill_null(value=False))
             for suffix, columns in counted.items():
                 rows = table.select(
@@ -149,6 +169,16 @@ class LdmsReader(MarkedReader):
                     **{name: pl.col(column) for name, column in columns.items()},
                 )
                 yield check_rows(_samples(rows, tally, source=TARGET), tally)
+
+
+def _whole_rows(text: bytes, names: list[str], tally: Tally) -> bytes:
+    """Leave out lines that are too short for all columns: as cells, they would fill the memory."""
+    if len(names) < WIDE:
+        return text
+    lines = text.split(b"\n")
+    whole = [line for line in lines if len(line) >= len(names) - 1]
+    tally.leave_out(DAMAGED, count=sum(map(bool, lines)) - len(whole))
+    return b"\n".join([*whole, b""])
 
 
 def _ldms_counters(names: list[str]) -> dict[str, dict[str, str]]:
@@ -193,7 +223,10 @@ class CollectdReader(MarkedReader):
             return
         names = ["t", *counters[: heading.count(b",")]]
         plugin, host = source.parent.name, source.parent.parent.name
-        tables = [_text_columns(block, names) for block in blocks(source, tally)]
+        budget, tables = Budget(source), [pl.DataFrame(schema=dict.fromkeys(names, pl.String))]
+        for block in blocks(source, tally):
+            tables.append(_text_columns(block, names, names))
+            budget.take(COPIES_HELD * int(tables[-1].estimated_size()), "the table")
         rows = pl.concat(tables).filter(pl.col("t") != "epoch")
         if rows.select(pl.col(names[1:]).str.contains(r"[.n]").any()).row(0).count(True):
             step = pl.col("t").cast(pl.Float64, strict=False).diff().fill_null(0)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.diagnosis.limits import NEARLY_ALL
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import (
@@ -28,7 +28,7 @@ from ioprism.diagnosis.rows import (
     steady_seconds,
     typical_seconds,
 )
-from ioprism.model.arrays import Cover
+from ioprism.model.arrays import Cover, unite
 from ioprism.model.verdict import Decision
 
 MIN_GROUP = 3  # requests in a group that is compared
@@ -352,6 +352,8 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     cached = typical <= memory_seconds(observed, size)
     steady = steady_seconds(observed, some)
     share, low, high = _fixed_share(observed, some, size)
+    if _opened_each_time(observed, some):
+        low = 0.0  # the open before each request may be what makes it slow
     if cached:  # larger requests copy the same bytes: only the system calls go
         share = low = high = max(0.0, 1 - size / observed.limits.memory_rate / max(typical, 1e-12))
     waits = _waits_behind(observed, some) if observed.per_call else np.zeros(len(rows))
@@ -362,14 +364,9 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
         gone = fixed * (1 - kept)
         mine = _share_of_library(observed, some) if library_goes else 0.0
         library = observed.library * (1 - gone * mine)
-        if not observed.per_call or not len(observed.pieces.targets):
-            behind = waits * gone if library_goes else 0.0
-            return Scenario(observed.own - sure * gone - behind, library=library)
-        usual = np.minimum(sure, service.uncontended)
-        chain = np.where(some, observed.own - sure + usual * (1 - gone), observed.own)
-        return Scenario(
-            chain, np.where(some, service.occupied * (1 - gone), service.occupied), library=library
-        )
+        chain = observed.own - sure * gone - (waits * gone if library_goes else 0.0)
+        work = service.occupied * np.where(some, 1 - gone, 1.0) if observed.per_call else None
+        return Scenario(chain, work, library=library)
 
     # The median call reached storage, so size matters also where a limiter delivers in slices.
     # Counters have no median: where one call is far longer than the mean, it may be all.
@@ -403,6 +400,18 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
             "direction": DIRECTION[kind],
         },
     )
+
+
+def _opened_each_time(observed: Observed, some: Flags) -> bool:
+    """Whether most requests come with a metadata call on their file."""
+    rows = observed.rows
+    files = int(rows.file.max(initial=0)) + 2
+    key = (rows.rank + 1) * files + rows.file + 1
+    meta, made = (
+        np.bincount(key[x], rows.count[x], minlength=int(key.max()) + 1)
+        for x in (rows.kind == METADATA, some)
+    )
+    return float(made[meta >= made].sum()) > MAJORITY * float(made.sum())
 
 
 def _waits_behind(observed: Observed, some: Flags) -> Floats:
@@ -483,8 +492,20 @@ def _fixed_share(observed: Observed, some: Flags, size: float) -> tuple[float, f
         doubt = FIT_ERROR + _slope_error(seconds[chosen], counts, sizes) * size / cost
         return share, max(0.0, share - doubt), min(1.0, share + doubt)
     cost = max(cost, float(seconds[chosen].mean()))  # with what a limiter holds back
-    slow, usual, fast = (float(np.clip(1 - size / rate / cost, 0.0, 1.0)) for rate in rates)
+    # Requests under way together may share one server: the time of each holds the bytes of all.
+    sharing = 1.0 if len(observed.pieces.targets) else _concurrency(observed, chosen)
+    slow, usual, fast = (
+        float(np.clip(1 - n * size / rate / cost, 0.0, 1.0))
+        for n, rate in zip((sharing, sharing, 1.0), rates, strict=True)
+    )
     return usual, slow, fast
+
+
+def _concurrency(observed: Observed, some: Flags) -> float:
+    """How many of these requests are under way at a time, while any is."""
+    rows = observed.rows
+    begin, end = unite(rows.start[some], rows.end[some])
+    return max(1.0, float(rows.seconds[some].sum() / max((end - begin).sum(), 1e-12)))
 
 
 def _slope(sizes: Floats, seconds: Floats, counts: Floats) -> float:

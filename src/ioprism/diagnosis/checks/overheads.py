@@ -195,8 +195,9 @@ def _counted_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
 def _fewer_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
     """What goes is the busiest rank's time in syncs, or the time that servers spend on them.
 
-    Servers that sync keep writes of other ranks waiting. Without syncs, these come sooner, and
-    wait for each other: for all of that time, for none of it, or likely for half.
+    Servers that sync keep writes of other ranks waiting. Without syncs, these come sooner and may
+    wait for each other instead: likely for half of that time, unless the servers' time shows
+    that they waited for syncs.
     """
     part = np.where(some, kept, 1.0)
     chain, work = observed.own * part, observed.busiest_target(observed.service.occupied * part)
@@ -207,8 +208,9 @@ def _fewer_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
         for x in (chain, quick)
     )
     after = _without_served(observed, some, kept) if observed.synchronised else alone
-    likely = (np.minimum(alone, after) + np.minimum(free, after)) / 2
-    return _lasting(observed, likely, np.maximum(alone, after), np.minimum(free, after))
+    best = np.minimum(free, after)
+    likely = best if after.sum() < alone.sum() else (np.minimum(alone, after) + best) / 2
+    return _lasting(observed, likely, np.maximum(alone, after), best)
 
 
 def _behind(observed: Observed, some: Flags) -> Floats:

@@ -14,7 +14,6 @@ from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import (
-    LONG,
     METADATA,
     READ,
     WRITE,
@@ -28,7 +27,7 @@ from ioprism.diagnosis.rows import (
     steady_seconds,
     typical_seconds,
 )
-from ioprism.model.arrays import Cover, unite
+from ioprism.model.arrays import unite
 from ioprism.model.verdict import Decision
 
 MIN_GROUP = 3  # requests in a group that is compared
@@ -356,7 +355,6 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
         low = 0.0  # the open before each request may be what makes it slow
     if cached:  # larger requests copy the same bytes: only the system calls go
         share = low = high = max(0.0, 1 - size / observed.limits.memory_rate / max(typical, 1e-12))
-    waits = _waits_behind(observed, some) if observed.per_call else np.zeros(len(rows))
     kept = size / limits.block  # in requests of one block, this part of the fixed costs remains
     service = observed.service
 
@@ -364,7 +362,7 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
         gone = fixed * (1 - kept)
         mine = _share_of_library(observed, some) if library_goes else 0.0
         library = observed.library * (1 - gone * mine)
-        chain = observed.own - sure * gone - (waits * gone if library_goes else 0.0)
+        chain = observed.own - sure * gone
         work = service.occupied * np.where(some, 1 - gone, 1.0) if observed.per_call else None
         return Scenario(chain, work, library=library)
 
@@ -403,7 +401,7 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
 
 
 def _opened_each_time(observed: Observed, some: Flags) -> bool:
-    """Whether most requests come with a metadata call on their file."""
+    """Whether most requests come with an open of their file."""
     rows = observed.rows
     files = int(rows.file.max(initial=0)) + 2
     key = (rows.rank + 1) * files + rows.file + 1
@@ -411,22 +409,8 @@ def _opened_each_time(observed: Observed, some: Flags) -> bool:
         np.bincount(key[x], rows.count[x], minlength=int(key.max()) + 1)
         for x in (rows.kind == METADATA, some)
     )
-    return float(made[meta >= made].sum()) > MAJORITY * float(made.sum())
-
-
-def _waits_behind(observed: Observed, some: Flags) -> Floats:
-    """Seconds that far longer metadata calls than usual last while these requests are under way.
-
-    Opens and closes of one rank wait for the server that other ranks' requests keep busy.
-    """
-    rows = observed.rows
-    meta = rows.kind == METADATA
-    if not meta.any():
-        return np.zeros(len(rows))
-    usual = float(np.median(observed.own[meta]))
-    busy = Cover(rows.start[some], rows.end[some])
-    waited = np.minimum(observed.own - usual, busy.within(rows.start, rows.end))
-    return np.where(meta & (observed.own > LONG * usual), waited, 0.0)
+    opened = min(float(made[meta >= made].sum()), float(observed.opens.sum()))
+    return opened > MAJORITY * float(made.sum())
 
 
 def _goes_back(observed: Observed, some: Flags) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.diagnosis.checks.redundancy import read_copies
+from ioprism.diagnosis.checks.redundancy import read_copies, written_in_vain
 from ioprism.diagnosis.heat import HeatPhases, totals
 from ioprism.diagnosis.limits import DOMINANT, MAJORITY, MINOR
 from ioprism.diagnosis.observed import Observed
@@ -118,6 +118,10 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
         or total[heavy].sum() < MINOR * total.sum()
     ):
         return None
+    vain = written_in_vain(observed)[1]
+    useful = observed.by_rank(rows.bytes * (1 - vain), some).sum(axis=0)
+    if not (useful[heavy] > limits.uneven * middle).any():
+        return None  # one rank writes fill values for all
     own = observed.by_rank(observed.own)
     light = np.setdiff1d(np.flatnonzero(active), heavy)
     matters = own[:, heavy].max(axis=1) >= DOMINANT * own.max(axis=1)

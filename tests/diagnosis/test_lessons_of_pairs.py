@@ -242,3 +242,29 @@ def _filled_by_one() -> Rows:
                 begin = 1.32 + step + number * 1e-2
                 place = 4 * rank + number
                 yield {**same, "process": rank, "start": begin, "offset": place * MIB}
+
+
+@pytest.mark.parametrize(("openers", "expected"), [(1, ["serial-io"]), (8, [])])
+def test_a_file_that_all_ranks_open_may_be_written_by_an_aggregator(
+    openers: int, expected: list[str]
+) -> None:
+    """Measured on FUSE, where the trace lacks MPI-IO: four aggregators gain half as much."""
+    found = diagnose(trace_of(calls(_one_writer(openers)), processes=8))
+
+    assert codes(found) == expected
+    assert "serial-io" in [one.code for one in (*found.causes, *found.possible)]
+
+
+def _one_writer(openers: int) -> Rows:
+    for step in range(4):
+        for rank in range(8):
+            yield {
+                "process": rank, "file": step if rank < openers else 4 + rank,
+                "start": 1.0 + step, "seconds": 1e-4, "operation": "open",
+            }  # fmt: skip
+        for number in range(8):
+            yield {
+                "process": 0, "file": step, "start": 1.01 + step + number * 0.05,
+                "seconds": 0.049, "operation": "write", "offset": number * 4 * MIB,
+                "bytes": 4 * MIB,
+            }  # fmt: skip

@@ -47,39 +47,35 @@ def check(observed: Observed) -> Iterator[Proposal]:
     yield from _metadata(observed, program)
 
 
-def _without(
-    observed: Observed, some: Flags, kept: Floats, *, waited: Floats | None = None
-) -> Change:
+def _without(observed: Observed, some: Flags, kept: Floats) -> Change:
     """Only `kept` of these rows' seconds remain.
 
-    Data calls then follow each other faster: they may have to wait for targets. `waited` are the
-    seconds that each row has waited behind those that go.
+    Data calls then follow each other faster: they may have to wait for targets.
     """
-    service = observed.service
-    rest = observed.own
-    if waited is not None:
-        rest = np.maximum(np.minimum(observed.own, service.uncontended), observed.own - waited)
-    chain = np.where(some, observed.own * kept, rest)
-    work = np.where(some, service.occupied * kept, service.occupied)
-    alone = Scenario(chain, work)
+    part = np.where(some, kept, 1.0)
+    chain = observed.own * part
+    alone = Scenario(chain, observed.service.occupied * part)
     crowded = (
         _crowding(observed, observed.rows.moves_data & ~some) if observed.synchronised else 0.0
     )
     if not crowded:
         return Change(alone, alone, alone)
-    # Calls of all ranks wait for one server: what goes is the time that the server spends.
-    served = departures(observed.rows, np.zeros(len(observed.rows), np.int64))
-    gone = observed.by_phase(served * (1 - kept), some)
-    after = np.maximum(0.0, observed.stall - gone)
     own_after = observed.busiest_rank(chain) + observed.waiting_after(chain)
-    nothing = np.zeros(len(observed.rows))
+    after = _without_served(observed, some, kept)
     mixed = (1 - crowded) * own_after + crowded * after
-    none = np.zeros(len(after))
-    ends = [
-        Scenario(nothing, floor=x, waiting=none)
-        for x in (mixed, np.maximum(after, own_after), np.minimum(after, own_after))
-    ]
-    return Change(*ends)
+    return _lasting(observed, mixed, np.maximum(after, own_after), np.minimum(after, own_after))
+
+
+def _without_served(observed: Observed, some: Flags, kept: Floats) -> Floats:
+    """Seconds of each phase where one server serves all ranks: less what it spends on these."""
+    served = departures(observed.rows, np.zeros(len(observed.rows), np.int64))
+    return np.maximum(0.0, observed.stall - observed.by_phase(served * (1 - kept), some))
+
+
+def _lasting(observed: Observed, *seconds: Floats) -> Change:
+    """Phases last these seconds: most likely, at worst, at best."""
+    nothing, none = np.zeros(len(observed.rows)), np.zeros(len(observed.phases))
+    return Change(*(Scenario(nothing, floor=x, waiting=none) for x in seconds))
 
 
 def _crowding(observed: Observed, some: Flags) -> float:
@@ -118,9 +114,8 @@ def _frequent_sync(observed: Observed) -> Iterator[Proposal]:
     if float((kept * weight)[syncs].sum()) > MAJORITY * float(weight[syncs].sum()):
         return
     some = syncs & (kept < 1)
-    change = _without(observed, some, kept, waited=_behind(observed, some))
-    if not observed.per_call:
-        change = _counted_syncs(observed, some, kept)
+    count = _fewer_syncs if observed.per_call else _counted_syncs
+    change = count(observed, some, kept)
     culprit: dict[str, object] = {"operation": "sync", **observed.file_culprit(some)}
     number = (
         float(rows.count[some].sum())
@@ -195,6 +190,27 @@ def _counted_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
     beside = (rows.kind == WRITE) & np.isin(key, key[some])
     best = np.where(beside, observed.own - shorter[key], base)
     return Change(Scenario(base), Scenario(worst), Scenario(best))
+
+
+def _fewer_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
+    """What goes is the busiest rank's time in syncs, or the time that servers spend on them.
+
+    Servers that sync keep writes of other ranks waiting. Without syncs, these come sooner and may
+    wait for each other instead: likely for half of that time, unless the servers' time shows
+    that they waited for syncs.
+    """
+    part = np.where(some, kept, 1.0)
+    chain, work = observed.own * part, observed.busiest_target(observed.service.occupied * part)
+    quick = np.where(some, chain, np.maximum(0.0, chain - _behind(observed, some)))
+    quick = np.maximum(quick, np.minimum(chain, observed.service.uncontended * part))
+    alone, free = (
+        np.maximum(observed.busiest_rank(x), work) + observed.waiting_after(x)
+        for x in (chain, quick)
+    )
+    after = _without_served(observed, some, kept) if observed.synchronised else alone
+    best = np.minimum(free, after)
+    likely = best if after.sum() < alone.sum() else (np.minimum(alone, after) + best) / 2
+    return _lasting(observed, likely, np.maximum(alone, after), best)
 
 
 def _behind(observed: Observed, some: Flags) -> Floats:

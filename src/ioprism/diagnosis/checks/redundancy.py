@@ -228,8 +228,8 @@ def _delivered_again(observed: Observed, mine: Flags) -> float:
     return float(served[~first].sum()) / max(float(served.sum()), 1e-12)
 
 
-def _written_twice(observed: Observed) -> Iterator[Proposal]:
-    """Bytes are written and then written again in the same phase: fill values, or double work."""
+def written_in_vain(observed: Observed) -> tuple[Flags, Floats]:
+    """Writes to files that are not read back, and the part of each that is written again."""
     rows = observed.rows
     writes = (rows.kind == WRITE) & (rows.bytes > 0) & (rows.file >= 0)
     count = len(observed.users)
@@ -238,11 +238,14 @@ def _written_twice(observed: Observed) -> Iterator[Proposal]:
     written = np.bincount(rows.file[writes], rows.bytes[writes], minlength=count)
     # What is read back between two writes was not written in vain.
     writes &= (read < MINOR * written)[np.maximum(rows.file, 0)]
-    vain = (
-        _overwritten_calls(observed, writes)
-        if observed.per_call
-        else _overwritten_share(observed, writes)
-    )
+    overwritten = _overwritten_calls if observed.per_call else _overwritten_share
+    return writes, overwritten(observed, writes)
+
+
+def _written_twice(observed: Observed) -> Iterator[Proposal]:
+    """Bytes are written and then written again in the same phase: fill values, or double work."""
+    rows = observed.rows
+    writes, vain = written_in_vain(observed)
     some = vain > 0
     lost = float((rows.bytes * vain).sum())
     if lost <= 0 or lost < MIN_REPEATED * (float(rows.bytes[writes].sum()) - lost):

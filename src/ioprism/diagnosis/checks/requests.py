@@ -10,11 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.diagnosis.limits import NEARLY_ALL
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.observed import DIRECTION, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import (
-    LONG,
     METADATA,
     READ,
     WRITE,
@@ -28,7 +27,7 @@ from ioprism.diagnosis.rows import (
     steady_seconds,
     typical_seconds,
 )
-from ioprism.model.arrays import Cover
+from ioprism.model.arrays import unite
 from ioprism.model.verdict import Decision
 
 MIN_GROUP = 3  # requests in a group that is compared
@@ -352,9 +351,10 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     cached = typical <= memory_seconds(observed, size)
     steady = steady_seconds(observed, some)
     share, low, high = _fixed_share(observed, some, size)
+    if _opened_each_time(observed, some):
+        low = 0.0  # the open before each request may be what makes it slow
     if cached:  # larger requests copy the same bytes: only the system calls go
         share = low = high = max(0.0, 1 - size / observed.limits.memory_rate / max(typical, 1e-12))
-    waits = _waits_behind(observed, some) if observed.per_call else np.zeros(len(rows))
     kept = size / limits.block  # in requests of one block, this part of the fixed costs remains
     service = observed.service
 
@@ -362,14 +362,9 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
         gone = fixed * (1 - kept)
         mine = _share_of_library(observed, some) if library_goes else 0.0
         library = observed.library * (1 - gone * mine)
-        if not observed.per_call or not len(observed.pieces.targets):
-            behind = waits * gone if library_goes else 0.0
-            return Scenario(observed.own - sure * gone - behind, library=library)
-        usual = np.minimum(sure, service.uncontended)
-        chain = np.where(some, observed.own - sure + usual * (1 - gone), observed.own)
-        return Scenario(
-            chain, np.where(some, service.occupied * (1 - gone), service.occupied), library=library
-        )
+        chain = observed.own - sure * gone
+        work = service.occupied * np.where(some, 1 - gone, 1.0) if observed.per_call else None
+        return Scenario(chain, work, library=library)
 
     # The median call reached storage, so size matters also where a limiter delivers in slices.
     # Counters have no median: where one call is far longer than the mean, it may be all.
@@ -405,19 +400,17 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     )
 
 
-def _waits_behind(observed: Observed, some: Flags) -> Floats:
-    """Seconds that far longer metadata calls than usual last while these requests are under way.
-
-    Opens and closes of one rank wait for the server that other ranks' requests keep busy.
-    """
+def _opened_each_time(observed: Observed, some: Flags) -> bool:
+    """Whether most requests come with an open of their file."""
     rows = observed.rows
-    meta = rows.kind == METADATA
-    if not meta.any():
-        return np.zeros(len(rows))
-    usual = float(np.median(observed.own[meta]))
-    busy = Cover(rows.start[some], rows.end[some])
-    waited = np.minimum(observed.own - usual, busy.within(rows.start, rows.end))
-    return np.where(meta & (observed.own > LONG * usual), waited, 0.0)
+    files = int(rows.file.max(initial=0)) + 2
+    key = (rows.rank + 1) * files + rows.file + 1
+    meta, made = (
+        np.bincount(key[x], rows.count[x], minlength=int(key.max()) + 1)
+        for x in (rows.kind == METADATA, some)
+    )
+    opened = min(float(made[meta >= made].sum()), float(observed.opens.sum()))
+    return opened > MAJORITY * float(made.sum())
 
 
 def _goes_back(observed: Observed, some: Flags) -> bool:
@@ -483,8 +476,20 @@ def _fixed_share(observed: Observed, some: Flags, size: float) -> tuple[float, f
         doubt = FIT_ERROR + _slope_error(seconds[chosen], counts, sizes) * size / cost
         return share, max(0.0, share - doubt), min(1.0, share + doubt)
     cost = max(cost, float(seconds[chosen].mean()))  # with what a limiter holds back
-    slow, usual, fast = (float(np.clip(1 - size / rate / cost, 0.0, 1.0)) for rate in rates)
+    # Requests under way together may share one server: the time of each holds the bytes of all.
+    sharing = 1.0 if len(observed.pieces.targets) else _concurrency(observed, chosen)
+    slow, usual, fast = (
+        float(np.clip(1 - n * size / rate / cost, 0.0, 1.0))
+        for n, rate in zip((sharing, sharing, 1.0), rates, strict=True)
+    )
     return usual, slow, fast
+
+
+def _concurrency(observed: Observed, some: Flags) -> float:
+    """How many of these requests are under way at a time, while any is."""
+    rows = observed.rows
+    begin, end = unite(rows.start[some], rows.end[some])
+    return max(1.0, float(rows.seconds[some].sum() / max((end - begin).sum(), 1e-12)))
 
 
 def _slope(sizes: Floats, seconds: Floats, counts: Floats) -> float:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ioprism.diagnosis.checks.redundancy import read_copies
+from ioprism.diagnosis.checks.redundancy import read_copies, written_in_vain
 from ioprism.diagnosis.heat import HeatPhases, totals
 from ioprism.diagnosis.limits import DOMINANT, MAJORITY, MINOR
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import SYNC, Flags, Floats, rank_test, steady_seconds
+from ioprism.diagnosis.rows import METADATA, SYNC, Flags, Floats, rank_test, steady_seconds
 from ioprism.model.verdict import Decision
 
 LAYOUT = "ioprism diagnose LOG --layout layout.csv   # from: lfs getstripe -r --yaml DIRECTORY"
@@ -78,13 +78,12 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
         return Scenario(chain, floor=floor * limit)
 
     least, most = observed.service.doubt
+    worst = scenario(1 - limits.parallel_gain if not known else max(part, fewest), 1.0, most)
+    if _opened_by_most(observed, mine):
+        worst = Scenario(observed.own)  # a library may gather what all ranks write together
     change = Change(
         scenario(part, 1.0, 1.0),
-        scenario(
-            1 - limits.parallel_gain if not known else max(part, fewest),
-            1.0,
-            most,
-        ),
+        worst,
         scenario(1 / observed.ranks, 1 / observed.ranks, least),
     )
     return Proposal(
@@ -97,6 +96,13 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
         ONE_LIMIT,
         {"ranks": observed.ranks, "nodes": len(observed.hosts)},
     )
+
+
+def _opened_by_most(observed: Observed, mine: Flags) -> bool:
+    """Whether most ranks open the files of these rows."""
+    rows = observed.rows
+    opened = (rows.kind == METADATA) & np.isin(rows.file, rows.file[mine]) & (rows.rank >= 0)
+    return len(np.unique(rows.rank[opened])) > MAJORITY * observed.ranks
 
 
 def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
@@ -118,6 +124,10 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
         or total[heavy].sum() < MINOR * total.sum()
     ):
         return None
+    vain = written_in_vain(observed)[1]
+    useful = observed.by_rank(rows.bytes * (1 - vain), some).sum(axis=0)
+    if not (useful[heavy] > limits.uneven * middle).any():
+        return None  # one rank writes fill values for all
     own = observed.by_rank(observed.own)
     light = np.setdiff1d(np.flatnonzero(active), heavy)
     matters = own[:, heavy].max(axis=1) >= DOMINANT * own.max(axis=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -35,16 +37,12 @@ from ioprism.diagnosis.targets import (
     target_pieces,
 )
 from ioprism.model.arrays import unite
+from ioprism.model.trace import LARGEST_IN_BIN, Mount, file_system_of
+from ioprism.model.verdict import AchievedRate
 
 if TYPE_CHECKING:
     from ioprism.diagnosis.training import Training
 
-
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-
-from ioprism.model.trace import LARGEST_IN_BIN, Mount, file_system_of
-from ioprism.model.verdict import AchievedRate
 
 FEW_RANKS = 0.25  # of the ranks that do I/O: few enough to be named
 

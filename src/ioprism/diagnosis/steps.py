@@ -2,51 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-from ioprism.diagnosis.checks import CHECKS, Check
-from ioprism.diagnosis.checks.uneven_load import check_computation
-from ioprism.diagnosis.evidence import Evidence, evidence_of_counters
-from ioprism.diagnosis.from_counters import observe_counters
-from ioprism.diagnosis.limits import MAJORITY, Limits
-from ioprism.diagnosis.observed import Observed
-from ioprism.diagnosis.replay import Proposal
-from ioprism.diagnosis.verdict import Attribution, attribute, ledger, opportunities
-from ioprism.model.verdict import Cause, NotChecked, Saving, StallTime, Verdict, core_hours
-
-if TYPE_CHECKING:
-    from ioprism.engine.base import Engine
-    from ioprism.model.trace import Trace
-
-
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
-
-from ioprism.diagnosis.evidence import evidence_of_trace
-from ioprism.diagnosis.limits import NEARLY_ALL
-from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
-from ioprism.diagnosis.rules.registry import Insights, Measure, RuleAnswers, judge, rank_findings
-from ioprism.diagnosis.rules.rule import Hit, Rule
-from ioprism.diagnosis.site_knowledge import check_against_servers, limit_to_rate
-from ioprism.diagnosis.wording import JobContext, word_verdict
-from ioprism.model.usage import Striping
-from ioprism.model.verdict import SERIOUS, LedgerLine
-from ioprism.plugins import declared, load
-from ioprism.settings import Thresholds
-
-if TYPE_CHECKING:  # counters are judged without a table library
-    from ioprism.engine.base import Engine, View
-    from ioprism.model.machine import Ceiling, ServerLoads
-    from ioprism.model.trace import Trace
-
 
 import numpy as np
 
-from ioprism.diagnosis.limits import DOMINANT
+from ioprism.diagnosis.checks import CHECKS, Check
+from ioprism.diagnosis.checks.uneven_load import check_computation
+from ioprism.diagnosis.evidence import Evidence, evidence_of_counters, evidence_of_trace
+from ioprism.diagnosis.from_counters import observe_counters
+from ioprism.diagnosis.limits import DOMINANT, MAJORITY, NEARLY_ALL, Limits
+from ioprism.diagnosis.observed import Observed
+from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
+from ioprism.diagnosis.replay import Proposal
 from ioprism.diagnosis.rows import KINDS, METADATA, Flags
+from ioprism.diagnosis.rules.registry import Insights, Measure, RuleAnswers, judge, rank_findings
+from ioprism.diagnosis.rules.rule import Hit, Rule
+from ioprism.diagnosis.site_knowledge import check_against_servers, limit_to_rate
+from ioprism.diagnosis.verdict import Attribution, attribute, ledger, opportunities
+from ioprism.diagnosis.wording import JobContext, word_verdict
+from ioprism.model.usage import Striping
+from ioprism.model.verdict import (
+    SERIOUS,
+    Cause,
+    LedgerLine,
+    NotChecked,
+    Saving,
+    StallTime,
+    Verdict,
+    core_hours,
+)
+from ioprism.plugins import declared, load
+from ioprism.settings import Thresholds
+
+if TYPE_CHECKING:  # a small log is judged without a table library
+    from ioprism.engine.base import Engine, View
+    from ioprism.model.machine import Ceiling, ServerLoads
+    from ioprism.model.trace import Trace
 
 
 @dataclass(frozen=True, slots=True, eq=False)

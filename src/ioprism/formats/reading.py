@@ -35,8 +35,11 @@ from ioprism.model.trace import LARGEST_PLAUSIBLE, MOST_RANKS, Job, Partition, T
 from ioprism.text import read_small_text
 from ioprism.units import format_counted, parse_bytes
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # small signals are read without a table library
     import polars as pl
+
+    Batches = Iterator[pl.LazyFrame]
+    BatchStep = Callable[[Batches, Warn], Batches]  # partitions travel, so it can be pickled
 
 
 def check_readable(source: Path) -> None:
@@ -141,13 +144,6 @@ def allowance(source: Path) -> int:
         return parse_bytes(chosen)
     status = source.stat()
     return BASE + PER_BYTE * min(status.st_size, BLOCK * status.st_blocks)  # holes do not count
-
-
-if TYPE_CHECKING:  # small signals are read without a table library
-    import polars as pl
-
-    Batches = Iterator[pl.LazyFrame]
-    BatchStep = Callable[[Batches, Warn], Batches]  # partitions travel, so it can be pickled
 
 
 def add_step(partition: Partition, step: BatchStep) -> ChangedPartition:

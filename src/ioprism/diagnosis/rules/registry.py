@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.limits import MINOR
 from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
 from ioprism.diagnosis.rules import (
     collective,
@@ -21,26 +22,15 @@ from ioprism.diagnosis.rules import (
 )
 from ioprism.diagnosis.rules.rule import Hit, Rule, Unknown
 from ioprism.model.result import Result
-from ioprism.model.verdict import Finding, NotChecked, Severity
+from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Severity, Subject, Verdict
 from ioprism.plugins import declared, load
-from ioprism.units import format_counted
+from ioprism.settings import Thresholds
+from ioprism.text import printable
+from ioprism.units import format_bytes, format_counted, format_seconds
 
 if TYPE_CHECKING:  # a small log is judged without a table library
     import polars as pl
 
-    from ioprism.model.verdict import Verdict
-
-
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from ioprism.diagnosis.limits import MINOR
-from ioprism.model.verdict import SERIOUS, Subject, Verdict
-from ioprism.settings import Thresholds
-from ioprism.text import printable
-from ioprism.units import format_bytes, format_seconds
-
-if TYPE_CHECKING:
     from ioprism.bottleneck_search.result import Bottleneck, Bottlenecks
     from ioprism.periodicity.results import Periodicity
 

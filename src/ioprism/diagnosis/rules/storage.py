@@ -7,16 +7,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ioprism.diagnosis.evidence import Evidence
-from ioprism.diagnosis.rules.rule import SLOWEST_RANKS, WHOLE_JOB, Answer, Hit, Rule, Unknown, share
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.rules.rule import (
+    SLOWEST_RANKS,
+    WHOLE_JOB,
+    Answer,
+    Hit,
+    Rule,
+    Unknown,
+    share,
+    worst,
+)
 from ioprism.model.usage import EVERYONE, Striping, Usage
 from ioprism.model.verdict import Severity, Subject
 
-if TYPE_CHECKING:  # a small log is judged without it
+if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.phase_detection.find import LayerPhases, Phase
 
-
-from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
-from ioprism.diagnosis.rules.rule import worst
 
 FEWEST_TARGETS = 4  # to say that one of them is slow
 

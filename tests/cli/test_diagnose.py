@@ -52,14 +52,21 @@ def test_the_first_line_says_what_it_costs_and_who_causes_it(slow_target: Path) 
     assert "Main cause: storage target" in said
 
 
-def test_advice_names_targets_that_are_not_slow(slow_target: Path) -> None:
-    cause = json.loads(run(slow_target, "--json").output)["causes"][0]
+def test_advice_names_other_targets_for_one_file_and_a_pool_for_many(
+    slow_target: Path, tmp_path: Path
+) -> None:
+    write_case(tmp_path, "case", make("slow-target-shared", seed=41))
+    causes = [
+        json.loads(run(log, "--json").output)["causes"][0]
+        for log in (next(tmp_path.glob("*.darshan")), slow_target)
+    ]
+    one, many = (
+        [item["snippet"] for item in cause["advice"] if item["snippet"]] for cause in causes
+    )
 
-    snippets = [item["snippet"] for item in cause["advice"] if item["snippet"]]
-    assert snippets
-    assert not any("{" in text for text in [cause["title"], *snippets])
-    named = snippets[0].split("-o ")[1].split()[0].split(",")
-    assert str(cause["culprit"]["target"]) not in named
+    assert not any("{" in text for text in [*(cause["title"] for cause in causes), *one, *many])
+    assert str(causes[0]["culprit"]["target"]) not in one[0].split("-o ")[1].split()[0].split(",")
+    assert many == ["lfs setstripe -c 2 --pool POOL NEW_DIRECTORY"]
 
 
 @pytest.mark.parametrize(("share", "code"), [("0.01", 3), ("1%", 3), ("0.99", 0), ("10", 2)])

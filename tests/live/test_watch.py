@@ -228,6 +228,7 @@ def test_an_idle_service_costs_nothing() -> None:
     with running("--zmq", FREE, "--http", 0) as service, sender(service.place("messages")) as send:
         send(burst(0.0))
         service.until(lambda one: one["messages"] == 1)
+        time.sleep(1.0)  # until what the message caused is done
         process = psutil.Process(service.process.pid)
         before = sum(process.cpu_times()[:2])
         try:

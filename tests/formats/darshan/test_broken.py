@@ -32,7 +32,8 @@ def read_everything(path: Path) -> tuple[str, ...]:
     characterise(trace)
     for name in trace.counters:
         _ = trace.counters[name]
-    trace.events()
+    if trace.partitions:
+        trace.events()
     return trace.completeness.warnings
 
 

@@ -85,7 +85,7 @@ def _text_columns(text: bytes, names: list[str], wanted: Collection[str]) -> pl.
     The others are not taken apart: short rows below a long heading would fill the memory.
     """
     numbered = {f"{number}:{name}": pl.String for number, name in enumerate(names)}
-    places = {name: n for n, name in reversed(list(enumerate(names))) if name in wanted}
+    places = {name: names.index(name) for name in names if name in wanted}  # first of equal ones
     if not text.strip():
         return pl.DataFrame(schema=dict.fromkeys(places, pl.String))
     table = pl.read_csv(

@@ -145,7 +145,7 @@ def table(
         for number, width in enumerate(natural)
     ]
     shown = list(range(len(columns)))
-    expendable = [columns.index(title) for title in least if title in columns] or shown[:1:-1]
+    expendable = [columns.index(title) for title in least] or shown[:1:-1]
     left_out = []
     for number in expendable:
         if sum(smallest[column] + GAP for column in shown) <= console.width:

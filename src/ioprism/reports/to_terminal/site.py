@@ -51,7 +51,7 @@ LEAST: Mapping[str, tuple[str, ...]] = {
     "users": ("not judged", "node-hours"),
     "targets": ("jobs", "median", "moved"),
     "hosts": ("jobs", "median", "moved"),
-    "files": ("rate", "request", "time in calls", "jobs"),
+    "files": ("rate", "request", "I/O time", "jobs"),
     "causes": ("users", "applications"),
     "periods": ("duty", "node-hours", "per phase"),
 }

@@ -47,7 +47,7 @@ demo: $(INSTALLED)
 
 test: $(READY)
 	@command -v chromium >/dev/null || $(call bring,chromium)  # pages are tested in a real browser
-	$(BIN)/python -m pytest -n 3 --dist worksteal -rs
+	$(BIN)/python -m pytest -n 3 --dist worksteal -rs --durations=25
 
 # Commands that run as processes of their own are not counted: they end without clean-up.
 coverage: $(READY)

@@ -63,8 +63,8 @@ def unclear(
     document = json.loads(path.read_text())
     document.pop("checksum", None)
     found = []
-    for place in places(document):
-        for value in ODD:
+    for number, place in enumerate(places(document)):
+        for value in ODD[number % 3 :: 3]:  # all of them, over three neighbouring places
             whole = changed(document, place, value)
             if text is checked_text and not isinstance(whole, dict):
                 continue

@@ -367,7 +367,7 @@ def _files(document: Document, console: Console) -> None:
 
 def split_paths(paths: Sequence[str | None]) -> tuple[str, list[str | None]]:
     """Return the folder that all files are in, and what tells them apart."""
-    folders = {os.path.dirname(path) for path in paths if path and path.startswith("/")}
+    folders = {p.rpartition("/")[0] or "/" for p in paths if p and p.startswith("/")}
     common = os.path.commonpath(folders) if len(folders) else ""
     if len(common) < SHORTEST_FOLDER or not all(path and path[0] == "/" for path in paths):
         return "", list(paths)

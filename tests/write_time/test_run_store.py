@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 
@@ -103,3 +104,21 @@ def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
         pass
 
     assert not (tmp_path / "none.db").exists()
+
+
+def test_a_store_damaged_within_a_name_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with open_store(path, create_for=SYSTEM):
+        pass
+    whole = path.read_bytes()
+    damaged = re.sub(
+        rb"tablerun(run.)CREATE",
+        lambda m: b"tabler\xdfn" + m[1] + b"CREAT_",
+        whole,
+        flags=re.DOTALL,
+    )
+    path.write_bytes(damaged)
+
+    assert damaged != whole
+    with pytest.raises(TraceError, match="cannot be used"), open_store(path):
+        pass

@@ -225,7 +225,7 @@ def open_store(path: Path, *, create_for: tuple[str, str] | None = None) -> Iter
             yield RunStore(path, connection)
         finally:
             connection.close()
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # damage may be in a name
         raise TraceError(
             f"the store cannot be used ({error}).\n"
             "Hint: give the path of a store made by ioprism, in a folder you can write to.",

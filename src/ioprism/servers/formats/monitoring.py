@@ -91,7 +91,7 @@ class LmtReader:
                     return False
             with opened_tables(source, *TABLES) as tables:
                 return "OST_DATA" in tables and "TIMESTAMP_INFO" in tables
-        except (OSError, sqlite3.Error):
+        except (OSError, sqlite3.Error, UnicodeDecodeError):
             return False
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:

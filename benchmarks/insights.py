@@ -37,7 +37,7 @@ events = EVENTS.conform(pl.DataFrame({
     "layer": "posix", "operation": "write", "offset": 0, "bytes": 4096,
 }))
 trace = Trace("made", (), Job(ranks=ranks), (MemoryPartition(events),),
-              load_files=None, load_processes=None)
+              load_files=pl.DataFrame, load_processes=pl.DataFrame)
 def cpu():
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime

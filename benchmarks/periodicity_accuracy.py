@@ -30,7 +30,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*/*.npz")):
 print(json.dumps(answers))
 """
 
-OUR_SETUP = "from ioprism.periodicity.detect import period"
+OUR_SETUP = "from ioprism import period"
 OUR_WORK = """
     found = period(time, values)
     seconds = found.seconds if found else None

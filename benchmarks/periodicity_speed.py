@@ -44,7 +44,7 @@ time = np.arange(size) / 10.0
 values = np.where(time % 30.0 < 6.0, 1e9 * np.maximum(noise, 0.0), 0.0)
 np.save(sys.argv[1], np.stack((time, values)))
 """
-OUR_SETUP = "from ioprism.periodicity.detect import period"
+OUR_SETUP = "from ioprism import period"
 OUR_PERIOD = """
     found = period(time, values)
     seconds = found.seconds if found else None

@@ -17,13 +17,18 @@ from pathlib import Path
 
 import polars as pl
 
+from benchmarks.simulated_servers import (
+    Simulation,
+    SimulationSettings,
+    simulate,
+    write_simulation,
+)
 from ioprism.model.counters import SECOND, ReadingOptions, Tally
 from ioprism.servers.formats.gpfs import MmpmonReader
 from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.load import machine_load
 from ioprism.servers.raw_files import ingest
 from ioprism.servers.series import MetricSettings
-from ioprism.servers.simulation import Simulation, SimulationSettings, simulate, write_simulation
 from ioprism.servers.store import (
     CounterStore,
     add_counters,

@@ -34,7 +34,8 @@ from benchmarks.simulated_storage.site_year import (
     write_year,
 )
 from ioprism.model.verdict import AchievedRate
-from ioprism.site.history import MIN_RUNS, earlier_runs, own_history
+from ioprism.site.history import earlier_runs, own_history
+from ioprism.site.limits import MIN_RUNS
 from ioprism.site.steps import SiteOptions, add_logs
 from ioprism.site.store import SiteStore, make_site
 

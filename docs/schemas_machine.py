@@ -24,7 +24,7 @@ from ioprism.servers.documents import PLAIN
 from ioprism.servers.fleet import AccountChange, Contact, SizeClass
 from ioprism.servers.job_metrics import FLAGS, MEASURES
 from ioprism.servers.load import PARTS
-from ioprism.servers.validation import BenchmarkPhase, BiasCheck
+from ioprism.servers.validation import BenchmarkPhase
 from ioprism.site.steps import Added
 from ioprism.site.store import SITE_JOBS
 from ioprism.write_time.estimate import FeaturePart
@@ -94,9 +94,6 @@ MACHINE = keys({
     })),
     "contacts": each(of(Contact)), "busiest": each(TEXT), "flagged": each(TEXT),
 })  # fmt: skip
-VALIDATION = keys({
-    "passed": FLAG, "jobs": WHOLE, "checks": each(joined(of(BiasCheck), keys({"passed": FLAG}))),
-})  # fmt: skip
 BENCHMARK = keys({
     "passed": FLAG, "compared": FLAG, "host": TEXT, "record": TEXT, "servers": each(TEXT),
     "phases": each(of(BenchmarkPhase)),
@@ -109,8 +106,7 @@ SERVERS = {
     }))}),
     "jobs": keys({"settings": SETTINGS, "attribution": ATTRIBUTION, "jobs": each(JOB)}),
     "report": MACHINE,
-    "validate": VALIDATION,
-    "validate --run": BENCHMARK,
+    "validate": BENCHMARK,
 }  # fmt: skip
 
 RATES = {"read": NUMBER, "write": NUMBER, "operations": NUMBER, "opens": NUMBER}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from ioprism.__main__ import MATRIX_THREADS, OBJECTS_BETWEEN_SEARCHES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -22,6 +26,17 @@ GOLDEN = ROOT / "tests" / "golden"
 
 os.environ.pop("COLUMNS", None)  # workers of tests may set it; commands follow it
 
+# Containers often forbid bytecode files: every command started here would compile ioprism anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# As the command does: no threads for small matrices, and rarely a search for garbage. Workers of
+# tests share the cores, so that more threads of one would only be in the way of the others.
+os.environ.setdefault(MATRIX_THREADS, "1")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+gc.set_threshold(OBJECTS_BETWEEN_SEARCHES)
+
 # A busy machine is no failure: how long an example takes is for the benchmarks.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
@@ -30,6 +45,14 @@ settings.load_profile("patient")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer to write golden files anew."""
     parser.addoption("--update-golden", action="store_true", help="write tests/golden anew")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_wait_for_the_disk() -> Iterator[None]:
+    """Only a power failure shows whether data reached the disk, and a busy disk takes long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # refuses what is no open file, too
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -122,3 +145,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("corpus"):
             item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay until the end: do not search them for garbage again and again."""
+    gc.freeze()

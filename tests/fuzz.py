@@ -167,7 +167,9 @@ def _asked(process: subprocess.Popen[str], case: int) -> tuple[str, str]:
     begun, used = time.monotonic(), sum(watched.cpu_times()[:4])
     while not select.select([process.stdout], [], [], LOOK)[0]:
         try:
-            memory = watched.memory_info().rss + sum(map(_memory, watched.children()))
+            own = watched.cmdline()
+            memory = watched.memory_info().rss
+            memory += sum(_memory(child, own) for child in watched.children())
             spent = sum(watched.cpu_times()[:4]) - used  # its own and its children's
         except psutil.NoSuchProcess:
             break
@@ -184,9 +186,10 @@ def _asked(process: subprocess.Popen[str], case: int) -> tuple[str, str]:
     return str(told), str(sample)
 
 
-def _memory(child: psutil.Process) -> int:
+def _memory(child: psutil.Process, parent: list[str]) -> int:
+    """A child that has not begun its own program shares the memory of its parent."""
     try:
-        return int(child.memory_info().rss)
+        return 0 if child.cmdline() == parent else int(child.memory_info().rss)
     except psutil.NoSuchProcess:
         return 0
 

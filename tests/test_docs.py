@@ -224,7 +224,7 @@ def test_names_of_stages_mean_what_the_page_says() -> None:
 
 
 # What only a command line, a simulation or a reader of ours sees.
-INTERNAL = {"EngineOptions", "ReadingOptions", "SimulationSettings"}
+INTERNAL = {"ReadingOptions", "SimulationSettings"}
 
 
 def test_every_class_of_settings_is_explained() -> None:

@@ -150,20 +150,40 @@ def test_a_tile_holds_the_calls_of_its_window(server: ExploreServer) -> None:
     assert len(content) == 4 + length + width * header["count"]
 
 
-def test_the_page_draws_and_zooms_with_tiles(server: ExploreServer, screen: Page) -> None:
+def test_the_page_draws_and_zooms_with_tiles(screen: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ioprism.views.tiles.MOST_CALLS", 1000)
+    with exploring(read(LOG), engine=LocalEngine()) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        screen.set_default_timeout(30_000)
+        screen.goto(server.address)
+        screen.wait_for_selector("html[data-ready]", state="attached")
+        whole = screen.evaluate("() => ioprism.job.marks.count")
+        screen.wait_for_selector("html[data-told]", state="attached")
+        screen.evaluate("() => { delete document.documentElement.dataset.tile; }")
+        screen.evaluate("() => ioprism.axis.show(10, 12)")
+        screen.wait_for_selector("html[data-tile]", state="attached")
+
+        assert 0 < screen.evaluate("() => ioprism.job.marks.count") < whole
+        assert screen.evaluate("() => ioprism.job.data.timeline.width") is None
+        assert screen.locator(".finding").count() > 3
+        screen.click("#tab-files")
+        assert screen.locator("#tab-panel table").count() > 0
+        screen.evaluate("() => ioprism.axis.reset()")
+        screen.wait_for_function("(whole) => ioprism.job.marks.count === whole", arg=whole)
+        server.shutdown()
+
+
+def test_the_page_asks_for_no_calls_that_it_has(server: ExploreServer, screen: Page) -> None:
+    asked: list[str] = []
+    screen.on("request", lambda request: asked.append(request.url))
     screen.set_default_timeout(30_000)
     screen.goto(server.address)
-    screen.wait_for_selector("html[data-ready]", state="attached")
-    whole = screen.evaluate("() => ioprism.job.marks.count")
     screen.wait_for_selector("html[data-told]", state="attached")
-    screen.evaluate("() => { delete document.documentElement.dataset.tile; }")
     screen.evaluate("() => ioprism.axis.show(10, 12)")
-    screen.wait_for_selector("html[data-tile]", state="attached")
+    screen.wait_for_timeout(1000)
 
-    assert 0 < screen.evaluate("() => ioprism.job.marks.count") < whole
-    assert screen.locator(".finding").count() > 3
-    screen.click("#tab-files")
-    assert screen.locator("#tab-panel table").count() > 0
+    assert sum("tile?" in url for url in asked) == 1
+    assert screen.evaluate("() => ioprism.job.marks.count") > 300
 
 
 def test_hosts_come_before_the_rest_of_the_story() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,6 +10,7 @@ import nbformat
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
 
 
 def run(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -16,7 +18,8 @@ def run(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     with TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
         client = NotebookClient(notebook, timeout=120, resources=resources, record_timing=False)
-        ran: nbformat.NotebookNode = client.execute()
+        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+        ran: nbformat.NotebookNode = client.execute(env={**os.environ, "PYTHONPATH": path})
         return ran
 
 

@@ -24,6 +24,7 @@ test("a point in time has as many digits as the view needs", () => {
 test("counts are grouped, shares are percent, unknown kinds are text", () => {
   assert.equal(count(1234567), "1,234,567");
   assert.equal(share(0.052), "5.2 %");
+  assert.deepEqual([share(-0.9961), share(0.99999), share(1), share(0.985), share(0)], ["−99.6 %", "99.9 %", "100 %", "99 %", "0 %"]);
   assert.equal(cellText("__proto__", 3), "3");
 });
 

@@ -18,11 +18,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from ioprism.errors import ServiceError, UsageError
-from ioprism.live.access import zeromq
+from ioprism.live.access import PATIENCE, client_keys, zeromq
 from ioprism.periodicity.results import ExpectedPhase
 from ioprism.scheduling.policies import Turn
 
-PATIENCE = 10.0  # seconds
 LINGER_MS = 2000
 
 
@@ -48,8 +47,7 @@ def next_phase(url: str, *, job: str | None = None) -> ExpectedPhase | None:
     Raises:
         ServiceError: the service does not answer, or does not know the job.
     """
-    query = f"?{urlencode({'job': job})}" if job is not None else ""
-    with _open_url(f"{url.rstrip('/')}/next-phase{query}", PATIENCE) as answer:
+    with _open_url(url, "next-phase", PATIENCE, job=job) as answer:
         return _phase(json.load(answer)["next_phase"])
 
 
@@ -65,11 +63,8 @@ def schedule(url: str, *, job: str | None = None, wants: bool | None = None) -> 
     Raises:
         ServiceError: the service does not answer.
     """
-    asked = {} if job is None else {"job": job}
-    if wants is not None:
-        asked["wants"] = str(int(wants))
-    query = f"?{urlencode(asked)}" if asked else ""
-    with _open_url(f"{url.rstrip('/')}/schedule{query}", PATIENCE) as answer:
+    wish = None if wants is None else str(int(wants))
+    with _open_url(url, "schedule", PATIENCE, job=job, wants=wish) as answer:
         turns = json.load(answer)["turns"]
     return [Turn(**turn) for turn in turns]
 
@@ -188,8 +183,7 @@ def _published_texts(
 
 
 def _events(address: str, job: str | None, timeout: float | None) -> Iterator[str]:
-    query = f"?{urlencode({'job': job})}" if job is not None else ""
-    with _open_url(f"{address.rstrip('/')}/events{query}", timeout) as answer:
+    with _open_url(address, "events", timeout, job=job) as answer:
         heard = time.monotonic()
         with suppress(TimeoutError):
             for line in answer:
@@ -200,7 +194,10 @@ def _events(address: str, job: str | None, timeout: float | None) -> Iterator[st
                     return  # there were signs of life alone
 
 
-def _open_url(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a response
+def _open_url(address: str, path: str, timeout: float | None, **asked: str | None) -> Any:  # noqa: ANN401 - a response
+    """Ask a service; what is None is not asked for."""
+    query = urlencode({name: value for name, value in asked.items() if value is not None})
+    url = f"{address.rstrip('/')}/{path}{'?' if query else ''}{query}"
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{url!r} is not a web address.\nHint: write http://127.0.0.1:PORT.")
     try:
@@ -219,6 +216,4 @@ def _open_url(url: str, timeout: float | None) -> Any:  # noqa: ANN401 - a respo
 
 def _show_keys(socket: Any, keys: str | Path | None) -> None:  # noqa: ANN401 - zmq is loaded late
     if keys is not None:
-        from ioprism.live.access import client_keys
-
         client_keys(Path(keys)).use(socket)

@@ -60,8 +60,6 @@ class EndingError(UsageError):
             f"{printable(target.name)}: {what} are written as {' or '.join(known)}.\n"
             "Hint: give the file one of these endings."
         )
-        self.target = target
-        self.known = tuple(known)
 
 
 class SeveralJobsError(UsageError):
@@ -75,7 +73,6 @@ class SeveralJobsError(UsageError):
             "Hint: give one of them, use --one-job (one_job=True in Python) for a workflow, "
             "or judge all of them with `ioprism insights` or `ioprism site add`."
         )
-        self.names = tuple(names)
 
 
 class RuleError(IoprismError):
@@ -90,7 +87,6 @@ class ExpressionError(RuleError):
         pointer = " " * place + "^"
         advice = f"\nHint: {hint}" if hint else ""
         super().__init__(f"column {at + 1}: {problem}.\n    {shown}\n    {pointer}{advice}")
-        self.problem = problem
         self.at = at
 
 
@@ -110,9 +106,6 @@ class PluginError(IoprismError):
             f"{type(why).__name__}: {printable(str(why))}.\n"
             f"Hint: pip uninstall {package}, or bring it up to date."
         )
-        self.name = name
-        self.group = group
-        self.package = package
 
 
 class TraceError(IoprismError):
@@ -163,8 +156,6 @@ class ReaderUnavailableError(TraceError):
             f"Hint: pip install {install or missing}",
             source=source,
         )
-        self.reader = reader
-        self.missing = missing
 
 
 class BrokenTraceError(TraceError):
@@ -181,8 +172,6 @@ class OverBudgetError(BrokenTraceError):
             f"Hint: if you trust it, use --reading-budget {-(-2 * needed // 10**9)}GB.",
             source=source,
         )
-        self.needed = needed
-        self.allowed = allowed
 
 
 class OutputError(IoprismError):
@@ -233,8 +222,6 @@ class TooManyPiecesError(AnalysisError):
             f"the calls span {pieces:,.6g} time buckets of {bucket:g} s.\n"
             "Hint: choose longer buckets with --time-bucket."
         )
-        self.pieces = pieces
-        self.bucket = bucket
 
 
 class NotEnoughMemoryError(AnalysisError):
@@ -246,8 +233,6 @@ class NotEnoughMemoryError(AnalysisError):
             f"{allowed / 1e9:.1f} GB.\n"
             f"Hint: give --memory-limit {-(-needed // 10**9)}GB, or use a longer --time-bucket."
         )
-        self.needed = needed
-        self.allowed = allowed
 
 
 class SignalTooShortError(AnalysisError):
@@ -258,8 +243,6 @@ class SignalTooShortError(AnalysisError):
             f"the signal has {found} samples, but at least {needed} are needed.\n"
             "Hint: choose a higher --frequency or a longer time range."
         )
-        self.found = found
-        self.needed = needed
 
 
 class BrokenSignalError(AnalysisError):

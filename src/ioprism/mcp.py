@@ -64,20 +64,17 @@ def page(body: Mapping[str, Any], *, offset: int = 0, limit: int = PAGE) -> str:
     while True:
         cutter = _Cutter(offset, limit)
         shown = cutter.cut(body, "$")
-        whole = to_json.plain_document({**shown, "page": _position(cutter)})
+        later = any(total > offset + limit for total in cutter.totals.values())
+        position = {
+            "offset": offset,
+            "limit": limit,
+            "cut": cutter.totals,
+            "next_offset": offset + limit if later else None,
+        }
+        whole = to_json.plain_document({**shown, "page": position})
         if len(whole) <= MOST_CHARACTERS or limit == FEWEST:
             return whole
         limit = max(FEWEST, limit // 2)
-
-
-def _position(cutter: _Cutter) -> dict[str, Any]:
-    later = any(total > cutter.offset + cutter.limit for total in cutter.totals.values())
-    return {
-        "offset": cutter.offset,
-        "limit": cutter.limit,
-        "cut": cutter.totals,
-        "next_offset": cutter.offset + cutter.limit if later else None,
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,10 @@ def document_of(
         insights.findings,
         bottlenecks,
         periodicity,
-        floor=max(_negligible(trace, chosen.thresholds), COSTLY * (trace.job.runtime or 0.0)),
+        floor=max(
+            max(chosen.thresholds.negligible_share, COSTLY) * (trace.job.runtime or 0.0),
+            chosen.thresholds.negligible_seconds,
+        ),
     )
     return Document(
         trace=held,
@@ -165,11 +168,6 @@ def plan_views(trace: Trace, engine: Engine, chosen: ReportSettings) -> SharedVi
     if bandwidth is not None:
         planned.plan(bandwidth)
     return planned
-
-
-def _negligible(trace: Trace, limits: Thresholds) -> float:
-    share = limits.negligible_share * (trace.job.runtime or 0.0)
-    return max(share, limits.negligible_seconds)
 
 
 @contextmanager

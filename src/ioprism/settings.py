@@ -153,12 +153,14 @@ class PhaseSettings:
             )
 
 
-def read_thresholds(path: Path) -> Thresholds:
+def read_thresholds(path: Path | None) -> Thresholds:
     """Read a TOML file of `name = number`; what it does not name keeps its default.
 
     Raises:
         UsageError: the file is not TOML, names an unknown threshold, or gives no number.
     """
+    if path is None:
+        return Thresholds()
     try:
         given = read_toml(path)
     except (OSError, ValueError) as error:

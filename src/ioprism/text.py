@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -134,6 +134,16 @@ def _members(value: object) -> Iterable[object]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
+
+
+def metric_lines(
+    name: str, kind: str, explained: str, values: Iterable[tuple[str, float]]
+) -> Iterator[str]:
+    """Yield a metric in Prometheus' text format, with a line for each pair of labels and value."""
+    yield f"# HELP {name} {explained}"
+    yield f"# TYPE {name} {kind}"
+    for labels, value in values:
+        yield f"{name}{labels} {value if isinstance(value, int) else format(value, '.10g')}"
 
 
 def metric_label(text: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from ioprism.errors import UsageError
@@ -95,6 +97,21 @@ def format_amount(value: float, unit: str) -> str:
         return f"{value:.0%}"
     forms = {"B": format_bytes, "B/s": format_rate, "s": format_seconds}
     return forms.get(unit, format_count)(value)
+
+
+def format_number(value: float) -> str:
+    """Show a number with as many digits as tell small ones apart: 1,234, 5.68, 0.012, <0.001."""
+    if 0 < value < 0.001:
+        return "<0.001"
+    return f"{value:,.0f}" if value >= 100 or not value else f"{value:.{2 if value < 1 else 3}g}"
+
+
+def column_unit(sizes: Iterable[float | None]) -> tuple[str, int]:
+    """Return one unit for a column of sizes, that of their median, and its number of bytes."""
+    known = [size for size in sizes if size]
+    middle = statistics.median(known) if known else 1
+    prefix = next((one for one in "EPTGMK" if middle >= _BINARY[one]), "")
+    return f"{prefix}iB" if prefix else "B", _BINARY[prefix]
 
 
 def _three_digits(value: float) -> str:

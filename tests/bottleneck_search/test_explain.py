@@ -48,7 +48,7 @@ CASES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
 
 def fires(key: str, fields: dict[str, float]) -> bool:
     record = dict.fromkeys(FIELDS, 0.0) | {"function": "call"} | fields
-    return any(apply_rules(pl.DataFrame([record]), [bundled_rules()[key]]).holds.row(0))
+    return any(apply_rules(pl.DataFrame([record]), [bundled_rules()[key]]).row(0))
 
 
 def test_every_rule_has_a_case() -> None:
@@ -69,7 +69,7 @@ def test_metadata_names_the_call_that_takes_most(call: str) -> None:
     fields |= {"function": "x", "time": 10.0, "metadata_time": 9.0, f"{call}_time": 6.0}
     fields |= {"stat_time": fields["stat_time"] or 3.0}
     rule = bundled_rules()["excessive_metadata_access"]
-    holds = apply_rules(pl.DataFrame([fields]), [rule]).holds.row(0)
+    holds = apply_rules(pl.DataFrame([fields]), [rule]).row(0)
     order = ["open", "close", "seek", "stat", "sync", "of counters", "other_metadata"]
 
     assert [name for name, held in zip(order, holds, strict=True) if held] == [call]
@@ -79,7 +79,7 @@ def test_counters_tell_the_time_of_all_metadata_calls_together() -> None:
     fields: dict[str, Any] = dict.fromkeys(FIELDS, 0.0)
     fields |= {"function": "x", "time": 10.0, "metadata_time": 9.0, "other_metadata_time": 9.0}
     rule = bundled_rules()["excessive_metadata_access"]
-    holds = apply_rules(pl.DataFrame([fields | {"open_count": 5.0}]), [rule]).holds.row(0)
+    holds = apply_rules(pl.DataFrame([fields | {"open_count": 5.0}]), [rule]).row(0)
 
     assert holds == (False, False, False, False, False, True, False)
 

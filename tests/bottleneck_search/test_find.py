@@ -140,9 +140,9 @@ def test_time_bytes_and_calls_are_conserved_in_every_view(
     rows = io_rows(main_view(job, chosen, LocalEngine()), job, chosen).rows
 
     for view in classify_views(rows, chosen, ranks=1):
-        if combine == "cross" or len(view.view) == 1:
-            records = summed_records(rows.cells, by=view.view)
-            assert records.height == view.records
+        if combine == "cross" or len(view.summary.view) == 1:
+            records = summed_records(rows.cells, by=view.summary.view)
+            assert records.height == view.summary.records
             assert records["seconds"].sum() == pytest.approx(
                 int(rows.main["nanoseconds"].sum()) / 1e9
             )

@@ -62,10 +62,7 @@ def run(*arguments: object) -> str:
     return done.stdout
 
 
-COMMANDS = {
-    "diagnose": (), "insights": (), "characterise": (), "phases": (), "bottlenecks": (),
-    "report": (), "period": (),
-}  # fmt: skip
+COMMANDS = ("diagnose", "insights", "characterise", "phases", "bottlenecks", "report", "period")
 
 
 @cache
@@ -74,8 +71,13 @@ def run_on_sample(command: str) -> str:
     return run(command, sample_log(), "--json")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("log", [LOGS[0], LOGS[-2], OTHERS[0]], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    ("command", "log"),
+    # A report has the answers of the other commands in it, so it is asked for one more log.
+    [*((command, log) for command in COMMANDS for log in (LOGS[0], OTHERS[0])),
+     ("report", LOGS[-2])],
+    ids=lambda value: getattr(value, "name", value),
+)  # fmt: skip
 def test_no_name_is_in_the_json_of_a_command(command: str, log: Path, key: Path) -> None:
     ordinary = run_on_sample(command)
     plain = run(command, log, "--json")

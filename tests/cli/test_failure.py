@@ -57,6 +57,10 @@ def confused() -> None:
     raise pl.exceptions.ComputeError("No space left on device (os error 28)\nand more")
 
 
+def threadless() -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def forbidden() -> None:
     raise PermissionError(errno.EACCES, "Permission denied", "out.html")
 
@@ -70,6 +74,7 @@ def surprised() -> None:
     [
         (panic, "a library gave up on the data (index out of bounds)"),
         (exhausted, "not enough memory"),
+        (threadless, "no further thread can be started"),
         (nested, "nested too deeply"),
         (unencodable, "encoding (latin-1) cannot show"),
         (confused, "No space left on device.\nHint: free some space"),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.recording.choice import find_tracers
+from ioprism.recording.choice import FIND
 from ioprism.recording.tracer import find_strace, ptrace_works
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -125,9 +125,9 @@ def names(folder: Path) -> list[str]:
 def real(name: str) -> str:
     if name == "strace":
         strace = find_strace()
-        if strace is None or not ptrace_works(strace.path):
+        if strace is None or not ptrace_works(strace.where):
             pytest.skip("strace is not installed, or may not trace here")
-    elif not find_tracers(name):
+    elif not FIND[name]():
         pytest.skip(f"{name} is not installed")
     return name
 

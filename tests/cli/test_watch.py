@@ -55,7 +55,7 @@ def test_a_state_that_is_none_is_refused_and_kept(tmp_path: Path) -> None:
 
 
 def test_a_replay_that_nobody_hears_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ioprism.live.replay.PATIENCE_MS", 200)
+    monkeypatch.setattr("ioprism.live.replay.PATIENCE", 0.2)
     result = CliRunner().invoke(main, ["replay", str(LOG), "--zmq", "tcp://127.0.0.1:9"])
 
     assert result.exit_code == 1

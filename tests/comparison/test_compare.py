@@ -6,9 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from ioprism import Characteristics, Finding, Job, Severity, Subject
+from ioprism import (
+    CallGroup,
+    Cause,
+    Characteristics,
+    Contrast,
+    Finding,
+    Job,
+    Saving,
+    Severity,
+    Subject,
+)
 from ioprism.characteristics.totals import Amount
-from ioprism.comparison.changes import ComparedRun, Comparison, Metric, RunCause, compare
+from ioprism.comparison.changes import ComparedRun, Comparison, Metric, compare
 from ioprism.reports.to_terminal.compare import change, details, metric_row, verdict
 
 NOTHING = Amount(0, 0, 0.0)
@@ -29,11 +39,12 @@ def beside(before: ComparedRun, after: ComparedRun) -> Comparison:
     return compare([before], [after])
 
 
-def cause(code: str, seconds: float) -> RunCause:
-    return RunCause(code, code, {}, seconds, 0.8 * seconds, 1.2 * seconds)
+def cause(code: str, seconds: float) -> Cause:
+    saving = Saving(seconds, 0.8 * seconds, 1.2 * seconds, 0.0)
+    return Cause(code, {}, saving, 1.0, Contrast(code, CallGroup(1)), title=code)
 
 
-def runs(*seconds: float, causes: tuple[RunCause, ...] = ()) -> list[ComparedRun]:
+def runs(*seconds: float, causes: tuple[Cause, ...] = ()) -> list[ComparedRun]:
     return [ComparedRun(SLOW, runtime=time, stall=time / 2, causes=causes) for time in seconds]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.simulated_storage.cases import COUNTERS_ONLY
+from benchmarks.simulated_storage.cases import COUNTERS_ONLY, make, write_case
 from benchmarks.synthetic.darshan_content import FILE_ALIGNMENT, log_content
 from benchmarks.synthetic.darshan_writer import write_log
 from ioprism import Cause, Trace, Verdict, diagnose, read
@@ -62,6 +62,35 @@ def test_ranks_that_share_a_target_do_not_hide_that_another_target_is_slow(tmp_p
     assert found.causes[0].saving.seconds == pytest.approx(39 * (0.5 + 0.03 * 23), rel=0.1)
     assert "38.6 times as long" in found.causes[0].title  # with the writes before the sync
     assert not any("-o" in (one.snippet or "") for one in found.causes[0].advice)  # for all files
+
+
+@pytest.mark.parametrize(("ranks", "targets"), [(16, 4), (12, 6), (24, 8)])
+def test_a_slow_target_is_found_however_few_ranks_use_it(
+    ranks: int, targets: int, tmp_path: Path
+) -> None:
+    found = of_counters(_file_per_process(ranks, targets, slow=1), tmp_path)
+
+    assert (found.causes[0].code, found.causes[0].culprit["target"]) == ("slow-target", 1)
+    slowest = 0.5 + 0.03 * ((ranks - 1) // targets)
+    assert found.causes[0].saving.seconds == pytest.approx(39 * slowest, rel=0.1)
+    assert found.causes[0].saving.low > 0.6 * found.causes[0].saving.seconds
+
+
+@pytest.mark.parametrize("seed", [5212, 5213, 5215])
+def test_counters_promise_no_more_for_a_single_writer_than_its_calls(
+    seed: int, tmp_path: Path
+) -> None:
+    case = make("rank-zero", seed=seed)
+    answers = []
+    for name, counters_only in (("calls", False), ("counters", True)):
+        write_case(tmp_path, name, case, counters_only=counters_only)
+        answers.append(diagnose(read(tmp_path / f"{name}.darshan")).causes[0])
+
+    assert {one.code for one in answers} == {"serial-io"}
+    assert answers[1].saving.seconds == pytest.approx(answers[0].saving.seconds, rel=0.1)
+    saving = case.truth["saving"]
+    assert isinstance(saving, float)
+    assert answers[1].saving.low <= saving <= answers[1].saving.high
 
 
 def test_a_write_that_was_interrupted_does_not_hide_what_syncs_cost(tmp_path: Path) -> None:

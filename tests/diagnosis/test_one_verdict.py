@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ SAMPLES = [
 STATUS = {"cause", "possible", "none", "cannot-judge"}
 
 
+@cache
 def said(command: str, path: Path) -> dict[str, Any]:
     done = CliRunner().invoke(main, [command, str(path), "--json", "-q"])
     assert done.exit_code == 0, done.output

@@ -136,8 +136,9 @@ def test_a_log_that_lacks_records_of_storage_does_not_call_the_rest_waiting(
     assert spent_on(found, "library") == 0.0
     assert spent_on(found, "unexplained") > 350.0
     assert found.io_stall.seconds == pytest.approx(1381.0, rel=0.01)  # rank 0, with its STDIO
-    small = next(cause for cause in found.causes if cause.code == "small-requests")
-    assert small.culprit["file"].endswith("1115354007")  # 113 s for 956 writes of one rank
+    # Rank 0 spends 113 s on 956 writes and an open of 33 s beside the I/O of all other ranks, of
+    # which records are missing: whether they wait for it is not in the log.
+    assert found.status == "possible" and not found.causes
 
 
 @pytest.mark.corpus

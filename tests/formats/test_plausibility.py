@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from ioprism import EVENTS, PROCESSES, Job, MemoryPartition, Trace, file_table
 from ioprism.cli import main
-from ioprism.formats.reading import LATEST, check_plausibility
-from ioprism.model.trace import LARGEST_PLAUSIBLE
+from ioprism.formats.reading import check_plausibility
+from ioprism.model.trace import LARGEST_PLAUSIBLE, LATEST
 
 HEAD = "start,end,operation,file,bytes,offset,rank\n"
 

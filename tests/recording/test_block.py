@@ -21,7 +21,7 @@ from ioprism.errors import OutputError, UsageError
 from ioprism.recording.tracer import find_strace, ptrace_works
 
 STRACE = find_strace()
-NO_STRACE = STRACE is None or not ptrace_works(STRACE.path)
+NO_STRACE = STRACE is None or not ptrace_works(STRACE.where)
 TRACERS = [
     "python",
     pytest.param("strace", marks=pytest.mark.skipif(NO_STRACE, reason="strace may not trace here")),

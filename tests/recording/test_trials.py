@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ioprism.recording.choice import Choice, find_tracers
+from ioprism.recording.choice import FIND, Choice
 from ioprism.recording.command import CommandLine, parse_command
 from ioprism.recording.steps import Plan
 from ioprism.recording.tracer import Start, Tracer
@@ -52,10 +52,10 @@ int main(int argc, char **argv) {
 
 
 @dataclass(frozen=True, slots=True)
-class StandIn:
+class StandIn(Tracer):
     """Leaves a trace of many writes, or of few where the file of hints says so."""
 
-    name: str = "strace"
+    name = "strace"
     version: str = "strace 6.1"
     where: str = ""
 
@@ -125,7 +125,7 @@ def test_hints_follow_the_causes_and_the_mpi_library(tmp_path: Path) -> None:
 
 
 def test_romio_takes_a_hint_and_silently_ignores_another(tmp_path: Path) -> None:
-    tracers = [*find_tracers("dftracer"), *find_tracers("strace")]
+    tracers = [*FIND["dftracer"](), *FIND["strace"]()]
     # Debian names the programs of each library, as several may be installed.
     compiler, launcher = (
         next(filter(shutil.which, (f"{name}.mpich", name)), None) for name in ("mpicc", "mpiexec")

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.simulated_servers import SimulationSettings, simulate, write_simulation
 from ioprism import BrokenTraceError, NoSuchTraceError, OutputError, UnknownFormatError, servers
-from ioprism.cli import main
 from ioprism.servers.store import file_name, open_store
 
 HEADING = "server,t,br,bw,rdc,wc,oc,cc"
@@ -26,7 +25,7 @@ HEADING = "server,t,br,bw,rdc,wc,oc,cc"
 SLOW_INGEST = """
 import sys
 from ioprism.servers import raw_files
-raw_files.MAX_ROWS_HELD = 1
+raw_files.ROWS_IN_MEMORY = 1
 print("ready", flush=True)
 raw_files.ingest(sys.argv[1], store=sys.argv[2])
 """
@@ -209,8 +208,7 @@ def test_a_damaged_partition_is_one_clear_error(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("simulated") / "raw"
-    simulated = ["servers", "simulate", str(folder), "--servers=24", "--days=1", "--seed=4"]
-    assert CliRunner().invoke(main, simulated).exit_code == 0
+    write_simulation(simulate(SimulationSettings(servers=24, days=1.0, seed=4)), folder)
     (folder / "truth.json").unlink()
     return folder
 

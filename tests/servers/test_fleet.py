@@ -6,6 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from benchmarks.simulated_servers import (
+    PerfectCounters,
+    Simulation,
+    SimulationSettings,
+    compare_with_truth,
+    simulate,
+    true_bytes,
+)
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.servers import JobMetrics
 from ioprism.servers.fleet import (
@@ -18,8 +26,6 @@ from ioprism.servers.fleet import (
 from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.load import MachineLoad, machine_load
 from ioprism.servers.series import MetricSettings
-from ioprism.servers.simulation import Simulation, SimulationSettings, simulate
-from ioprism.servers.validation import PerfectCounters, compare_with_truth, true_bytes
 from tests.servers.sources import Memory, one_job, samples
 
 SETTINGS = MetricSettings(120 * SECOND)

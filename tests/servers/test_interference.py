@@ -8,10 +8,11 @@ import pytest
 
 from ioprism.model.counters import SECOND
 from ioprism.servers.fleet import contacts
-from ioprism.servers.interference import Disturbance, interference, rank_sum
+from ioprism.servers.interference import Disturbance, interference
 from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.load import machine_load
 from ioprism.servers.series import MetricSettings
+from ioprism.site.change_point import rank_sum
 from tests.servers.sources import Memory, one_job, samples
 
 SETTINGS = MetricSettings(120 * SECOND, min_runtime=0.0)

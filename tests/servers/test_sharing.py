@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.simulated_servers import SimulationSettings, simulate
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.servers.fleet import summarise_fleet
 from ioprism.servers.job_metrics import job_metrics
 from ioprism.servers.load import MachineLoad, machine_load
 from ioprism.servers.series import MetricSettings
-from ioprism.servers.simulation import SimulationSettings, simulate
 from tests.servers.sources import Memory, measured, one_job, samples
 from tests.servers.test_properties import machines
 

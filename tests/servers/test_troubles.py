@@ -203,8 +203,7 @@ def test_the_answer_does_not_depend_on_batches(monkeypatch: pytest.MonkeyPatch) 
     for grid in ("job", "native"):
         whole = measured(table, jobs, grid=grid)
         with monkeypatch.context() as patch:
-            patch.setattr("ioprism.servers.job_metrics.WINDOWS_AT_ONCE", 50)
-            patch.setattr("ioprism.servers.job_metrics.STEPS_AT_ONCE", 50)
+            patch.setattr("ioprism.servers.job_metrics.ROWS_IN_MEMORY", 50)
             assert measured(table, jobs, grid=grid).equals(whole)
 
 

@@ -24,7 +24,6 @@ REVIEWED = {
     "storage/checked.py": "writes what atomic_write has yielded",
     "storage/store_parts.py": "within a folder that takes its place when it is complete",
     "storage/trace_store.py": "within a folder that takes its place when it is complete",
-    "servers/simulation.py": "within a folder that atomic_folder has yielded",
     "views/tiles.py": "in a temporary folder",
 }
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from benchmarks.simulated_servers import SimulationSettings, simulate, write_simulation
 from ioprism.cli import main
 from ioprism.model.samples import format_node_list
 from tests.conftest import TEST_DATA
@@ -15,7 +16,7 @@ from tests.write_time.machines import titan_samples
 
 LOG = TEST_DATA / "darshan/a_ckpt_fpp_period5s.darshan"
 OTHER = TEST_DATA / "darshan/e_mpiio_collective.darshan"
-SIMULATION = "--servers 2 --days 1"
+SIMULATION = SimulationSettings(servers=2, days=1.0)
 PLAN = "--scales 1 --max-burst 1MB"
 
 
@@ -43,7 +44,6 @@ WRITERS = (
     Writer("servers ingest", "store", "servers ingest IN/more.csv --store OUT/store", force=False),
     Writer("servers jobs export", "jobs.parquet", f"servers jobs {JOBS} --export OUT/jobs.parquet"),
     Writer("servers report", "fleet.html", f"servers report {JOBS} -o OUT/fleet.html"),
-    Writer("servers simulate", "load", f"servers simulate OUT/load {SIMULATION}"),
     Writer("write-time train", "model.json",
            "write-time train --store IN/runs.db -o OUT/model.json --model lasso"),
     Writer("write-time import", "runs.db",
@@ -101,8 +101,8 @@ def prepare_inputs(folder: Path) -> Path:
     write_runs(folder / "more-runs.csv", (256,))
     samples = "".join(f"ion0,{60 * number},{number},{number},1,1,1,1\n" for number in range(9))
     (folder / "more.csv").write_text(f"server,t,br,bw,rdc,wc,oc,cc\n{samples}")
+    write_simulation(simulate(SIMULATION), folder / "load")
     for text in (
-        f"servers simulate IN/load {SIMULATION}",
         "servers ingest IN/load/counters IN/load/jobs.sacct --store IN/store",
         "write-time import IN/runs.csv --system titan --store IN/runs.db",
         "write-time system init -o IN/machine.toml",
@@ -170,7 +170,7 @@ def _make_old(writer: Writer, inputs: Path, folder: Path) -> None:
     elif writer.name == "stages":
         place.mkdir()
         (place / "other").write_text("kept")
-    elif writer.name in ("convert store", "servers simulate"):
+    elif writer.name == "convert store":
         _run_well(f"{writer.command} --force", inputs, folder)
         (place / "mine.txt").write_text("a note")
     else:

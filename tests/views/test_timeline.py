@@ -91,7 +91,7 @@ def test_a_run_of_several_files_names_none() -> None:
 def test_a_window_keeps_what_touches_it() -> None:
     frame = events()
 
-    kept = CallMarks(Window(10.0, 20.0, 3, 5)).partial(frame.lazy()).collect()
+    kept = CallMarks().partial(Window(10.0, 20.0, (3, 5)).of(frame.lazy())).collect()
 
     assert kept["rank"].is_between(3, 5).all()
     assert kept.height == frame.filter(
@@ -242,6 +242,13 @@ def test_tiles_agree_with_the_calls_whether_held_or_kept_in_files(most_held: int
         assert tiles.count == CALLS
         assert shown.whole
         assert shown.marks["bytes"].sum() == inside["bytes"].sum()
+
+
+def test_partitions_of_a_log_are_read_side_by_side() -> None:
+    trace = read(DATA / "e_mpiio_collective.darshan")
+
+    assert trace.partitions
+    assert all(part.side_by_side for part in trace.partitions)  # type: ignore[attr-defined]
 
 
 def test_wide_tiles_come_from_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from ioprism.write_time.fitting import (
     ForwardCheck,
-    Predicts,
     first_as_good,
     forward_checks,
     forward_error,
@@ -21,6 +22,18 @@ def made(scales: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)) -> TrainingDat
     nodes = np.repeat(scales, 10)
     seconds = 10.0 * nodes.astype(np.float64)
     return TrainingData(nodes[:, None] * 1.0, seconds, nodes, np.zeros(len(nodes), dtype=bool))
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Predicts as if nothing grew."""
+
+    seconds: float
+    kind: str = "constant"
+
+    def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
+        del loads
+        return np.full(len(table), self.seconds)
 
 
 def test_checks_see_small_scales_and_predict_up_to_sixteen_times_larger_ones() -> None:
@@ -37,15 +50,7 @@ def test_too_few_scales_allow_no_check() -> None:
 
 
 def test_an_error_that_grows_with_scale_is_measured_by_distance() -> None:
-    def recipe(seen: TrainingData) -> object:
-        slow = float(seen.seconds.max())  # predicts as if nothing grew
-
-        def predicts(ahead: TrainingData) -> FloatArray:
-            return np.full(len(ahead.seconds), slow)
-
-        return predicts
-
-    checks = forward_checks(made(), recipe)  # type: ignore[arg-type]
+    checks = forward_checks(made(), lambda seen: Constant(float(seen.seconds.max())))
 
     for cell in checks:
         assert np.allclose(cell.logarithms, cell.doublings * np.log(2))
@@ -73,9 +78,7 @@ def test_a_check_counts_by_the_number_of_scales_it_saw() -> None:
     many = (ForwardCheck(1.0, np.array([0.1]), 7.0),)
 
     assert forward_error((*few, *many)) == pytest.approx((3 * 0.3 + 7 * 0.1) / 10)
-    assert sum(cell.weight for cell in forward_checks(made(), _exact)) == 4 + 5 + 6 + 7
-
-
-def _exact(seen: TrainingData) -> Predicts:
-    del seen
-    return lambda ahead: ahead.seconds
+    assert (
+        sum(cell.weight for cell in forward_checks(made(), lambda _: Constant(1.0)))
+        == 4 + 5 + 6 + 7
+    )

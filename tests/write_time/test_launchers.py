@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ioprism import OutputError, UsageError
+from ioprism.recording.schedulers import SCHEDULERS
 from ioprism.write_time import WritePattern
 from ioprism.write_time.launchers import (
     STARTS,
@@ -22,7 +23,6 @@ from ioprism.write_time.launchers import (
     stripe_command,
 )
 from ioprism.write_time.machine import (
-    SCHEDULERS,
     MachineFacts,
     SamplingJob,
     allocated_hosts,

@@ -104,13 +104,15 @@ const PARTS = { attributed: "attributed to one job", shared: "shared by several 
 const PART_TONES = ["--c3", "--f5", "--rest"];
 
 export function partsOf(direction: Direction): HTMLElement {
-  const totals = data.machine[direction], bar = el("div", { class: "parts" }), legend = el("p", { class: "legend" });
+  const totals = data.machine[direction];
+  if (!totals.bytes) return el("div", { class: "block" }, el("b", {}, `${direction}: nothing moved by the servers`));
+  const bar = el("div", { class: "parts" }), legend = el("p", { class: "legend" });
   Object.entries(PARTS).forEach(([part, name], n) => {
     const amount = totals[part as keyof typeof PARTS], piece = el("span", { title: `${name}: ${bytes(amount)}` });
-    piece.style.flexGrow = String(totals.bytes ? amount / totals.bytes : 0);
+    piece.style.flexGrow = String(amount / totals.bytes);
     piece.style.background = css(rgb(PART_TONES[n]));
     bar.append(piece);
-    legend.append(swatch(`${name}: ${bytes(amount)}${totals.bytes ? `, ${share(amount / totals.bytes)}` : ""}`, PART_TONES[n]));
+    legend.append(swatch(`${name}: ${bytes(amount)}, ${share(amount / totals.bytes)}`, PART_TONES[n]));
   });
   return el("div", { class: "block" }, el("b", {}, `${direction}: ${bytes(totals.bytes)} moved by the servers`), bar, legend, totals.outside > 0 ? el("p", { class: "hint" }, `${bytes(totals.outside)} of what no job of the list explains were moved before the first or after the last job of the list.`) : null);
 }

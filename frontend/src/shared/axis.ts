@@ -62,11 +62,12 @@ export function drawTimeAxis(pen: Pen, axis: { low: number; high: number; calend
   }
   for (const { value, text } of ticks) {
     const x = left + (value - axis.low) / (axis.high - axis.low) * width, half = pen.measureText(text).width / 2;
+    const middle = Math.max(left + half, Math.min(left + width - half, x)); // names at the edges stay inside
     pen.fillStyle = colour("--line");
     pen.fillRect(Math.round(x), top + 18, 1, lines);
-    if (x - half < free || x + half > left + width) continue;
+    if (middle - half < free) continue;
     pen.fillStyle = colour("--dim");
-    pen.fillText(text, x, top + 13);
-    free = x + half + 12;
+    pen.fillText(text, middle, top + 13);
+    free = middle + half + 12;
   }
 }

@@ -123,11 +123,10 @@ export function heatImage(sums: ArrayLike<number>, width: number, rows: number, 
   return image;
 }
 
-let sheet: HTMLCanvasElement | null = null;
+let shared: HTMLCanvasElement | null = null;
 
-// An image that pens can draw parts of, until the next one takes its place.
-export function imageSheet(image: ImageData): HTMLCanvasElement {
-  sheet ??= document.createElement("canvas");
+// An image that pens can draw parts of: on a sheet to keep, or on one where the next image takes its place.
+export function imageSheet(image: ImageData, sheet = shared ??= document.createElement("canvas")): HTMLCanvasElement {
   sheet.width = image.width; sheet.height = image.height;
   sheet.getContext("2d")!.putImageData(image, 0, 0);
   return sheet;

@@ -41,7 +41,7 @@ function bindStage<R extends TrackRow, V extends ShellView>(pane: TrackPane<R, V
       pinch = now;
       return;
     }
-    if (!begin) { pane.cursor = x >= pane.left ? timeAt(x) : null; pane.askAbove(); actions.hover(pane.hit(x, y, pinned), event.clientX, event.clientY); return; }
+    if (!begin) { pane.cursor = x >= pane.left ? timeAt(x) : null; pane.askAbove(); actions.hover(x >= pane.left ? pane.hit(x, y, pinned) : null, event.clientX, event.clientY); return; } // names of rows have no time
     if (!dragging && Math.hypot(x - begin.x, y - begin.y) < DRAG) return;
     if (!dragging) { dragging = true; actions.hover(null, 0, 0); place.setPointerCapture(event.pointerId); }
     if (begin.pan) { const by = (begin.x - x) / pane.width * pane.axis.span; pane.axis.show(begin.low + by, begin.low + by + pane.axis.span); }

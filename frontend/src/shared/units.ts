@@ -23,7 +23,12 @@ export function bytes(value: Maybe): string {
 
 export const rate = (value: Maybe): string => missing(value) ? "–" : `${bytes(value)}/s`;
 export const count = (value: Maybe): string => missing(value) ? "–" : grouped(Math.round(value));
-export const share = (value: Maybe): string => missing(value) ? "–" : `${(100 * value).toFixed(Math.abs(value) < 0.1 && value !== 0 ? 1 : 0).replace("-", "−")} %`;
+// Nearly nothing and nearly all keep a digit more: 99.6 % is not all.
+export function share(value: Maybe): string {
+  if (missing(value)) return "–";
+  const size = Math.abs(value), fine = (size > 0 && size < 0.1) || (size > 0.99 && size < 1);
+  return `${value < 0 ? "−" : ""}${fine ? Math.min(99.9, 100 * size).toFixed(1) : (100 * size).toFixed(0)} %`;
+}
 export const plural = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 // A length of time: 12 ns, 3.40 ms, 43.2 s, 2 min 20 s, 1 h 05 min.

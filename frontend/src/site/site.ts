@@ -21,7 +21,7 @@ interface SiteData { line: string; next: string; facts: [string, string][]; savi
 interface View extends ShellView { app: string; filter: string }
 
 const data = JSON.parse(byId("data").textContent ?? "{}") as SiteData;
-const DAY = 86400, MOST_CELLS = 60, EVENT = 20, TONES = 8;
+const HOUR = 3600, DAY = 86400, MOST_CELLS = 60, EVENT = 20, TONES = 8;
 const READABLE = { width: 46, height: 18 }; // pixels of a cell that has room for its name
 const LETTER = 6.4; // pixels of a letter of the areas' text, on average
 const FEW = 3; // cards that a phone shows before the rest is folded
@@ -42,7 +42,7 @@ const reportLink = (report: string, text: string): HTMLElement => el("a", { href
 const look = (log: string, report: string | null): HTMLElement => report ? el("p", {}, "Report of one of them: ", reportLink(report, log)) : el("p", { class: "hint" }, `Look at one of them: ioprism report ${log} -o job.html`);
 
 const known = [data.span[0], data.span[1], ...data.events.flatMap(({ from, to }) => [from, to])].filter((one): one is number => one !== null);
-const first = known.length ? Math.min(...known) : 0, last = Math.max(first + DAY, ...known);
+const first = known.length ? Math.min(...known) : 0, last = Math.max(first + HOUR, ...known);
 const axis = new TimeAxis(first, last + 0.02 * (last - first), true);
 
 const page: TrackPage<View> = new TrackPage<View>({

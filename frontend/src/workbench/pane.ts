@@ -1,7 +1,7 @@
 // The tracks of a job: charts, then hosts, ranks, threads, interfaces and functions.
 import type { TimeAxis } from "../shared/axis.ts";
 import { colour, rgb } from "../shared/colours.ts";
-import { drawHatch, drawImage, heatImage, largest, imageSheet, type TickName } from "../shared/curves.ts";
+import { drawHatch, heatImage, largest, imageSheet, type TickName } from "../shared/curves.ts";
 import type { Pen } from "../shared/pen.ts";
 import { inRanks, writeRanks, type Selection, type Store } from "../shared/state.ts";
 import { OVERVIEW, TrackPane, type Hit, type RowLayout } from "../shared/tracks.ts";
@@ -22,7 +22,7 @@ export class Pane extends TrackPane<Row, View> {
   excess: Excess | null = null;
   pinnedCall = -1;
   file = -1; // whose offsets are drawn
-  private overview: { key: string; image: ImageData } | null = null;
+  private overview: { key: string; sheet: HTMLCanvasElement } | null = null;
 
   constructor(readonly job: Job, store: Store<View>, axis: TimeAxis) {
     super(store, axis, job.data.explore || job.data.timeline.count ? "whole run" : "");
@@ -53,9 +53,10 @@ export class Pane extends TrackPane<Row, View> {
     const { axis, left, job } = this, columns = 400, key = `${job.data.explore ? "" : job.version} ${this.store.view.colour} ${this.paint!.colours.join()}`;
     if (job.marks.count && (!this.overview || (this.overview.key !== key && (!job.data.explore || axis.whole)))) {
       const grid: Grid = { low: axis.first, high: axis.last, width: columns, rows: 1, rowOf: new Int32Array(job.ranks + 2).fill(0) };
-      this.overview = { key, image: this.picture(grid, null, this.paint!, null, -1) };
+      this.overview = { key, sheet: imageSheet(this.picture(grid, null, this.paint!, null, -1), document.createElement("canvas")) };
     }
-    if (this.overview) drawImage(pen, this.overview.image, left, 2, this.width, OVERVIEW - 4);
+    pen.imageSmoothingEnabled = false;
+    if (this.overview) pen.drawImage(this.overview.sheet, 0, 0, columns, 1, left, 2, this.width, OVERVIEW - 4);
   }
 
   protected paintContent(pen: Pen, layout: RowLayout<Row>, first: number, last: number, shift: number, names: TickName[]): void {

@@ -137,18 +137,24 @@ function busiestFirst(job: Job, rows: Int32Array): number[] {
   return [...time].sort((a, b) => b[1] - a[1]).map(([process]) => process);
 }
 
+// The only interface of a rank or thread has no row: it would show the same calls again.
 function pushLayers(rows: Row[], job: Job, view: View, rank: number, process: number, depth: number): void {
   const mine = job.rowsOfRank(rank), present = new Set<number>();
   for (const i of mine) if (process < 0 || job.marks.process![i] === process) present.add(job.marks.layer[i]);
   for (const layer of job.layersPresent()) {
     if (!present.has(layer)) continue;
+    if (present.size === 1) { pushFunctions(rows, job, rank, process, layer, depth, `${job.layerTitle(layer)} `); continue; }
     const key = `layer:${rank}.${process}.${layer}`, lanes = lanesOf(job, rank, process, layer, ""), open = isOpen(view, key, false);
     rows.push({ ...plainRow("layer", key, job.layerTitle(layer), depth, Math.max(ROW, lanes.count * LANE + 4)), expandable: true, open, ranks: [rank], process, layer });
-    if (open) for (const name of lanes.names) {
-      const part = lanesOf(job, rank, process, layer, name);
-      rows.push({ ...plainRow("function", `fn:${rank}.${process}.${layer}.${lanes.names.indexOf(name)}`, name, depth + 1, Math.max(ROW, part.count * LANE + 4)), ranks: [rank], process, layer, fn: name });
-    }
+    if (open) pushFunctions(rows, job, rank, process, layer, depth + 1, "");
   }
+}
+
+function pushFunctions(rows: Row[], job: Job, rank: number, process: number, layer: number, depth: number, prefix: string): void {
+  lanesOf(job, rank, process, layer, "").names.forEach((name, number) => {
+    const part = lanesOf(job, rank, process, layer, name);
+    rows.push({ ...plainRow("function", `fn:${rank}.${process}.${layer}.${number}`, prefix + name, depth, Math.max(ROW, part.count * LANE + 4)), ranks: [rank], process, layer, fn: name });
+  });
 }
 
 export function rowTitle(job: Job, row: Row): string {

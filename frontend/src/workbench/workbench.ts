@@ -15,7 +15,7 @@ import { callFacts, callKey, callTitle, findCall, windowOfCall } from "./calls.t
 import { curveFacts, forgetCurves, phaseAt, phaseFacts, targetFacts } from "./charts.ts";
 import { fillDetails } from "./details.ts";
 import { litMarks, subjectOf, type Subject } from "./highlight.ts";
-import { busyOf, callsOf, decodeMarks, eachStretch, endOf, firstAtLeast, fromBase64, hasBytes, hasPlace, inflate, timeOf, type Marks } from "./marks.ts";
+import { busyOf, callsOf, decodeMarks, eachStretch, endOf, firstAtLeast, fromBase64, hasBytes, hasPlace, inflate, timeOf } from "./marks.ts";
 import { Job, type PhaseOf } from "./model.ts";
 import { only, Pane } from "./pane.ts";
 import { paintOf } from "./paint.ts";
@@ -25,7 +25,7 @@ import { matchesOf } from "./search.ts";
 import { COLOURS, LINK, type View } from "./state.ts";
 import { fillHead, fillStory, markShown, type StoryActions } from "./story.ts";
 import { tabsOf } from "./tabs.ts";
-import { awaitStory, fetchTile, followTiles } from "./tiles.ts";
+import { awaitStory, fetchTile, followTiles, type Tile } from "./tiles.ts";
 import type { Cause, PageData } from "./types.ts";
 
 const SORTS: [string, string][] = [["rank", "rank"], ["time", "I/O time"], ["late", "lateness"], ["bytes", "bytes"]];
@@ -49,12 +49,12 @@ class Workbench extends Shell<View, Row> {
   }
 
   async start(): Promise<void> {
-    const { data, job } = this;
+    const { data, job } = this, first = data.explore ? fetchTile(this.axis.first, this.axis.last, null) : null; // the server answers while the page is put together
     if (data.explore) document.documentElement.dataset["late"] = "";
     if (data.only) document.documentElement.dataset["only"] = only(data.only);
     this.bindControls();
     if (!data.explore) this.fillText();
-    if (data.explore) { const { marks, header } = await fetchTile(this.axis.first, this.axis.last, ""); job.rankStep = header.rank_step; job.loaded = { low: this.axis.first, high: this.axis.last, ranks: null }; data.timeline.width = header.width; job.adopt(marks); this.fillText(); }
+    if (first) { this.take(await first); this.fillText(); }
     else if (data.timeline.count && data.timeline.data && data.timeline.columns) {
       job.adopt(decodeMarks(data.timeline as Parameters<typeof decodeMarks>[0], await inflate(fromBase64(data.timeline.data))));
       delete data.timeline.data;
@@ -62,17 +62,23 @@ class Workbench extends Shell<View, Row> {
     this.early = job.marks.count > 200000;
     this.store.restore();
     if (data.only === "rhythm") this.store.set({ tab: "period" });
-    if (data.explore) this.exploreMore();
+    if (first) this.exploreMore(await first);
     markReady(() => { if (this.early) { this.early = false; this.settleDetails(); } });
   }
 
-  private exploreMore(): void {
-    this.fetchTiles = followTiles(this.pane, (marks, header, loaded) => {
-      this.job.loaded = loaded;
-      this.job.rankStep = header.rank_step;
-      this.data.timeline.width = header.width;
-      this.adopt(marks);
-      this.fetchTiles(); // with fewer ranks, if these were too many calls
+  private take(tile: Tile): void {
+    this.job.loaded = tile;
+    this.job.rankStep = tile.rankStep;
+    this.data.timeline.width = tile.width;
+    this.job.adopt(tile.marks);
+  }
+
+  private exploreMore(whole: Tile): void {
+    this.fetchTiles = followTiles(this.pane, whole, (tile) => {
+      this.take(tile);
+      forgetCurves();
+      this.refresh(new Set(["marks"]));
+      this.pane.ask();
     });
     void awaitStory((told, complete) => {
       const { timeline: _timeline, time: _time, explore: _explore, ...rest } = told;
@@ -82,13 +88,6 @@ class Workbench extends Shell<View, Row> {
       this.pane.ask();
       if (complete) document.documentElement.dataset["told"] = "yes";
     });
-  }
-
-  private adopt(marks: Marks): void {
-    this.job.adopt(marks);
-    forgetCurves();
-    this.refresh(new Set(["colour", "show", "call", "open"]));
-    this.pane.ask();
   }
 
   private fillText(): void {
@@ -125,13 +124,14 @@ class Workbench extends Shell<View, Row> {
   protected refresh(changed: Set<string>): void {
     const { store: { view }, pane, job } = this, any = (...keys: string[]): boolean => keys.some((key) => changed.has(key));
     if (pane.paint && onlyMoves(changed)) { if (view.tab === "details") this.settleDetails(); return; }
-    if (any("colour", "theme") || !pane.paint) { pane.paint = paintOf(job, view.colour); this.legend(); }
-    if (any("show")) this.light(view.show);
+    if (any("colour", "theme", "marks") || !pane.paint) { pane.paint = paintOf(job, view.colour); this.legend(); }
+    if (any("show", "marks")) this.light(view.show);
     if (any("proof")) this.restoreProof(view.proof);
-    if (any("call")) { pane.pinnedCall = view.call ? findCall(job, view.call) : -1; }
-    if (any("open", "pins", "sort", "group", "rows", "filter")) { pane.arrange(); this.fetchTiles(); }
+    if (any("call", "marks")) { pane.pinnedCall = view.call ? findCall(job, view.call) : -1; }
+    if (any("open", "pins", "sort", "group", "rows", "filter", "marks")) { pane.arrange(); this.fetchTiles(); }
     this.controls(view);
-    if (any("show", "filter", "proof", "colour")) this.chips();
+    if (any("show", "filter", "proof", "colour", "marks")) this.chips();
+    if (any("marks")) this.settleDetails(); // adding up takes longer than a frame
     this.tabs.show(view.tab, any("tab", "select", "show", "call", "layer", "theme"));
   }
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.bottleneck_search.result import LABELS, Settings, rate_records
+from ioprism.bottleneck_search.result import LABELS, Settings, ViewSummary, rate_records
 from ioprism.views.records import (
     PER_SECOND,
     Rows,
@@ -48,11 +48,7 @@ class Filter:
 class ViewRecords:
     """A view, and what was found in it."""
 
-    view: tuple[str, ...]
-    records: int
-    bottlenecks: int  # beyond the threshold
-    below_floor: int  # of them, how many matter too little to be told
-    labels: dict[str, int]  # of the bottlenecks, trivia included
+    summary: ViewSummary
     kept: pl.DataFrame  # the bottlenecks that are reported: codes of the view, and every field
     filters: tuple[Filter, ...] = ()  # what the views before the last one leave
 
@@ -65,7 +61,9 @@ def classify_views(rows: Rows, settings: Settings, *, ranks: int) -> Iterator[Vi
     else:
         records = list(walk.drill_down((), rows.cells, ()))
         order = {name: number for number, name in enumerate(settings.views)}
-        yield from sorted(records, key=lambda v: (len(v.view), [order[name] for name in v.view]))
+        yield from sorted(
+            records, key=lambda v: (len(v.summary.view), [order[n] for n in v.summary.view])
+        )
 
 
 def io_time(rows: Rows, settings: Settings, ranks: int) -> float:
@@ -135,7 +133,9 @@ class Walk:
         records = summed_records(cells, by=by)
         if self.settings.work is not None:
             fields = self.fields(records, by, cells, filters)
-            records = records.with_columns(_work(fields, self.settings.work))
+            # A metric of one's own may need every field of every record.
+            sound = self.settings.work.fill_null(0.0).fill_nan(0.0).clip(lower_bound=0.0)
+            records = records.with_columns(fields.select(work=sound).to_series())
         critical = rate_records(records, self.settings, io_time=self.io_time).filter("critical")
         share = critical["time"] / self.io_time if self.io_time else critical["time"]
         kept = critical.with_columns(job_share=share).filter(
@@ -144,29 +144,20 @@ class Walk:
         codes = [f"{name}_code" for name in by]
         kept = kept.sort("severity", "time", *codes, descending=[True, True, *(False for _ in by)])
         counts = Counter(critical["label"].to_list())
-        return ViewRecords(
-            view=view,
-            records=records.height,
-            bottlenecks=critical.height,
-            below_floor=critical.height - kept.height,
-            labels={name: counts[name] for name in LABELS if name in counts},
-            kept=self._with_fields(kept, by, cells, filters),
-            filters=filters,
+        summary = ViewSummary(
+            view,
+            records.height,
+            critical.height,
+            critical.height - kept.height,
+            {name: counts[name] for name in LABELS if name in counts},
         )
-
-    def _with_fields(
-        self,
-        kept: pl.DataFrame,
-        by: tuple[str, ...],
-        cells: pl.DataFrame,
-        filters: tuple[Filter, ...],
-    ) -> pl.DataFrame:
         rating = kept.select(
-            *(f"{name}_code" for name in by), "label", "severity", "time_share", "work_share",
+            *codes, "label", "severity", "time_share", "work_share",
             "count_share", "size_share", "job_share", at_stake="time",
             slowest_process_time="slowest_process",
         )  # fmt: skip
-        return rating.hstack(self.fields(kept, by, cells, filters))
+        whole = rating.hstack(self.fields(kept, by, cells, filters))
+        return ViewRecords(summary, whole, filters)
 
     def fields(
         self,
@@ -176,43 +167,32 @@ class Walk:
         filters: tuple[Filter, ...],
     ) -> pl.DataFrame:
         """Return every field of these records, whose codes of `by` are given."""
-        numbering = _Numbering(records, by, self.rows)
-        rows, height = numbering.number_records(self.rows.code_table, filters), records.height
+        rows = self._number_records(self.rows.code_table, records, by, filters)
+        inside, height = self._number_records(cells, records, by), records.height
         functions = longest_functions(rows, self.rows.functions, records=height)
-        fields = all_fields(
-            rows, numbering.number_records(cells), classes=self.rows.classes, records=height
-        )
+        fields = all_fields(rows, inside, classes=self.rows.classes, records=height)
         kinds = main_operation(fields) if height else functions
         return fields.with_columns(function=functions.zip_with(functions.is_not_null(), kinds))
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Numbering:
-    """Which record a row belongs to."""
-
-    records: pl.DataFrame
-    by: tuple[str, ...]
-    rows: Rows
-
-    def number_records(self, rows: pl.DataFrame, filters: tuple[Filter, ...] = ()) -> pl.DataFrame:
+    def _number_records(
+        self,
+        rows: pl.DataFrame,
+        records: pl.DataFrame,
+        by: tuple[str, ...],
+        filters: tuple[Filter, ...] = (),
+    ) -> pl.DataFrame:
         """Return the rows of these records, with each record's number in `record`."""
-        codes = [f"{name}_code" for name in self.by]
-        numbers = self.records.select(codes).with_row_index("record")
+        codes = [f"{name}_code" for name in by]
+        numbers = records.select(codes).with_row_index("record")
         if len(codes) > 1:
             return rows.join(numbers, on=codes, how="inner")
-        lookup = np.full(len(self.rows.perspectives[self.by[0]].values), -1, np.int32)
+        lookup = np.full(len(self.rows.perspectives[by[0]].values), -1, np.int32)
         lookup[_numbers(numbers[codes[0]])] = _numbers(numbers["record"])
         record = lookup[_numbers(rows[codes[0]])]
         keep = reduce(and_, (f.keep(rows) for f in filters), record >= 0)
         return rows.filter(pl.Series(keep)).with_columns(
             record=pl.Series(record[keep].astype(np.uint32))
         )
-
-
-def _work(fields: pl.DataFrame, metric: pl.Expr) -> pl.Series:
-    """Compute a metric of one's own, which may need every field of every record."""
-    sound = metric.fill_null(0.0).fill_nan(0.0).clip(lower_bound=0.0)
-    return fields.select(sound.alias("work")).to_series()
 
 
 def _numbers(codes: pl.Series) -> npt.NDArray[np.integer[Any]]:

@@ -61,7 +61,6 @@ def first_processes(trace: Trace) -> pl.DataFrame:
     return trace.processes.sort("process").unique("rank", keep="first").select("rank", "process")
 
 
-NOBODY = -1  # where counters have one record for all ranks
 TIMED = ("time", "phase", "function")  # views that need a per-call trace
 
 
@@ -96,7 +95,7 @@ def _drop_impossible_times(counted: pl.DataFrame, runtime: float | None) -> pl.D
     """Drop metadata times that cannot be, as a diagnosis does: opens that wait for a pipe."""
     metadata = _operation() > OPERATIONS.index("write")
     own = counted.filter(metadata).select(
-        rank=pl.col("process").cast(pl.Int64).fill_null(NOBODY),
+        rank=pl.col("process").cast(pl.Int64).fill_null(-1),  # one record for all ranks
         seconds=pl.col("nanoseconds") / PER_SECOND,
     )
     if believable_metadata(own["rank"].to_list(), own["seconds"].to_list(), runtime):

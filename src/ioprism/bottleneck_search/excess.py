@@ -22,9 +22,10 @@ from ioprism.model.schema import OPERATIONS
 from ioprism.views.call_class import READ, SLOTS, WRITE
 from ioprism.views.records import PER_SECOND, Rows, whole_number
 
-FACTOR = 1.5  # over what peers take: less is chance
+FACTOR = 1.5  # over what peers take: less is chance, and records this near are folded
 OWN_PACE = 0.05  # of all bytes: a direction that moves less is measured by the other one
-SLACK = 2.0  # reads and writes may well differ by this factor
+# Factor between what may well be the same: paces of reads and writes, work of records.
+SIMILAR = 2.0
 LONGEST = 1e15  # nanoseconds that bytes explain: 11 days; sums of more would overflow
 SAME_WORK = 0.2  # by how much calls and bytes may differ to be called the same
 Floats = npt.NDArray[np.float64]
@@ -132,7 +133,7 @@ def _paces(rates: Mapping[int, tuple[float, int] | None]) -> dict[int, float]:
     for kind, (pace, size) in known.items():
         others = [other for name, (other, _) in known.items() if name != kind]
         little = size < OWN_PACE * everything
-        paces[kind] = min(pace, SLACK * min(others, default=pace)) if little else pace
+        paces[kind] = min(pace, SIMILAR * min(others, default=pace)) if little else pace
     return paces
 
 
@@ -195,12 +196,11 @@ def _median_of_others(values: Floats) -> Floats:
 
 
 MOST = 40  # candidates of each view; more of them can only be like one of these
-SAME = 0.8  # of the unexplained seconds of both: they cover the same calls
+# Of unexplained seconds in common: two records cover the same calls; of a record's own: this is
+# where they happen.
+MOSTLY = 0.8
 INSIDE = 0.7  # of its unexplained seconds: a record is part of another
 WORTH_TELLING = 0.5  # of the seconds of the whole: a larger part is listed separately
-DOMINANT = 0.8  # of a record's unexplained seconds: where they happen
-ALIKE = 0.67  # of the costliest: records of one view are folded
-SAME_WORK_FACTOR = 2.0  # between calls and bytes of records that are folded: they do the same
 WHOLE = 0.9  # of all time, calls and bytes: such a record is the job, and singles out nothing
 WEIGHT = pl.col("weight").sum()
 
@@ -276,9 +276,9 @@ def _is_whole(costs: Costs) -> pl.Expr:
 def merge_views(views: list[ViewCandidates], costs: Costs, *, least: float) -> list[Merged]:
     """Join what covers the same calls, fold similar records, and add where it happens."""
     every = [one for view in views for one in view.found]
-    every.sort(
-        key=lambda one: (-_round_seconds(one.excess), _breadth(one, views), one.view, one.code)
-    )
+    sizes = {view.view: view.records for view in views}
+    # Where both cost the same, the view with more records is narrower and names it.
+    every.sort(key=lambda one: (-_round_seconds(one.excess), -sizes[one.view], one.view, one.code))
     together = _overlaps(views, costs)
     kept: list[Merged] = []
     for one in every:
@@ -313,11 +313,6 @@ def _without_parts(groups: list[Merged], costs: Costs) -> list[Merged]:
     return [group for group, _ in kept]
 
 
-def _breadth(one: Candidate, views: list[ViewCandidates]) -> int:
-    """Fewer records: a broader view; where both cost the same, the narrower one names it."""
-    return -next(view.records for view in views if view.view == one.view)
-
-
 Overlaps = Mapping[tuple[str, int, str, int], float]
 
 
@@ -341,7 +336,7 @@ def _add(one: Candidate, kept: list[Merged], together: Overlaps) -> None:
     for place, group in enumerate(kept):
         lead = group.lead
         common = together.get((one.view, one.code, lead.view, lead.code), 0.0)
-        if common >= SAME * max(one.weight, lead.weight):
+        if common >= MOSTLY * max(one.weight, lead.weight):
             if one.view not in group.views:
                 kept[place] = replace(group, views=(*group.views, one.view))
             return
@@ -375,10 +370,10 @@ def _fold_similar(
 
 def _is_alike(one: Candidate, other: Candidate) -> bool:
     """Whether two records of a view cost about the same, and do about the same."""
-    if one.excess < ALIKE * other.excess:
+    if FACTOR * one.excess < other.excess:
         return False
     pairs = ((one.numbers[name], other.numbers[name]) for name in ("count", "bytes"))
-    return all(max(pair) <= SAME_WORK_FACTOR * min(pair) for pair in pairs)
+    return all(max(pair) <= SIMILAR * min(pair) for pair in pairs)
 
 
 def _describe_place(group: Merged, costs: Costs, views: list[ViewCandidates]) -> Merged:
@@ -398,6 +393,6 @@ def _describe_place(group: Merged, costs: Costs, views: list[ViewCandidates]) ->
         most = named.agg(pl.col("weight").sum())
         best = most.sort("weight", f"{view}_code", descending=[True, False]).head(1)
         best = best.filter(~pl.col(f"{view}_code").is_in(list(other.whole)))
-        if best.height and best["weight"].item() >= DOMINANT * whole > 0:
+        if best.height and best["weight"].item() >= MOSTLY * whole > 0:
             codes[view] = best[f"{view}_code"].item()
     return replace(group, codes=codes)

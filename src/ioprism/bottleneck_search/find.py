@@ -34,21 +34,16 @@ from ioprism.views.records import PER_SECOND, Rows, all_fields
 
 
 def record_names(
-    perspective: Perspective,
-    codes: pl.Series,
-    *,
-    files: pl.DataFrame,
-    processes: pl.DataFrame,
-    bucket: float,
-    origin: float = 0.0,
+    perspective: Perspective, codes: pl.Series, source: Rows | Trace, settings: Settings
 ) -> pl.Series:
     """Return the names of these codes: text, or seconds for times. Null: the trace does not say."""
     values = perspective.values.gather(codes.cast(pl.UInt32)).alias(perspective.name)
     if perspective.name in ("time", "phase"):
-        return values * bucket + origin
+        return values * settings.bucket + settings.origin
     if perspective.name == "file":
-        return _looked_up(values, files.select("file", "path"))
+        return _looked_up(values, source.files.select("file", "path"))
     if perspective.name == "process":
+        processes = source.processes
         return _looked_up(values, processes.select("process", _process_name(processes)))
     return values
 
@@ -122,7 +117,8 @@ def _row(
         "same_work": bool(one.lead.numbers["same_work"]), "alike": len(one.alike) or 1,
         "records": sizes[one.lead.view], "window_start": start, "window_end": end,
         "members": _members(one, rows, settings),
-        **_codes_and_names(one, by, rows, settings),
+        **{name: code for name, (code,) in codes.items()},
+        **{PREFIX + view: _names(view, [one.codes[view]], rows, settings).item() for view in by},
     }  # fmt: skip
     # The angle of what it takes over what its peers would: 45 degrees is as much as they.
     rated = pl.DataFrame([told], schema_overrides={"members": MEMBERS}).with_columns(
@@ -135,21 +131,11 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def _names(view: str, codes: Sequence[int], rows: Rows, settings: Settings) -> pl.Series:
-    return record_names(
-        rows.perspectives[view], pl.Series(codes, dtype=pl.UInt32), files=rows.files,
-        processes=rows.processes, bucket=settings.bucket, origin=settings.origin,
-    )  # fmt: skip
-
-
-def _codes_and_names(
-    one: Merged, by: tuple[str, ...], rows: Rows, settings: Settings
-) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
-    for view in by:
-        columns[f"{view}_code"] = one.codes[view]
-        columns[PREFIX + view] = _names(view, [one.codes[view]], rows, settings).item()
-    return columns
+def _names(
+    view: str, codes: pl.Series | Sequence[int], rows: Rows, settings: Settings
+) -> pl.Series:
+    numbers = pl.Series(codes, dtype=pl.UInt32)
+    return record_names(rows.perspectives[view], numbers, rows, settings)
 
 
 def _members(one: Merged, rows: Rows, settings: Settings) -> list[dict[str, Any]]:
@@ -209,50 +195,35 @@ class Found:
 def bottlenecks_of(main: pl.DataFrame, trace: Trace, settings: Settings) -> Found:
     """Look for bottlenecks in a main view, which may be a stored one."""
     io = io_rows(main, trace, settings)
-    if settings.method == "excess" and settings.work is None and settings.percentile is None:
-        return _one_list(io, trace, settings)
-    ranks = trace.job.ranks or 1
-    possible = replace(settings, views=io.rows.views)
-    views = list(classify_views(io.rows, possible, ranks=ranks))
+    one_list = settings.method == "excess" and settings.work is None and settings.percentile is None
+    rows, ranks = on_storage(io.rows) if one_list else io.rows, trace.job.ranks or 1
+    possible = replace(settings, views=rows.views)
+    filters: dict[str, tuple[Filter, ...]]
+    if one_list:
+        views, table = cross_view(rows, possible, ranks=ranks)
+        filters = dict.fromkeys(table["view"].to_list(), ())
+    else:
+        classified = list(classify_views(rows, possible, ranks=ranks))
+        tables = [_name_records(view, rows, settings) for view in classified]
+        table = _sort_records(pl.concat(tables, how="diagonal_relaxed"))
+        views = tuple(view.summary for view in classified)
+        filters = {".".join(view.summary.view): view.filters for view in classified}
     totals = _totals(io, trace, settings)
-    tables = [_name_records(view, io.rows, settings) for view in views]
-    table = _sort_records(pl.concat(tables, how="diagonal_relaxed")).with_columns(
+    table = table.with_columns(
         job_processes=pl.lit(totals["processes"]), job_files=pl.lit(totals["files"])
     )
-    filters = {".".join(view.view): view.filters for view in views}
-    return Found(totals, tuple(map(_summary, views)), table, io.rows, filters)
-
-
-def _one_list(io: IoRows, trace: Trace, settings: Settings) -> Found:
-    ranks = trace.job.ranks or 1
-    rows = on_storage(io.rows)
-    views, listed = cross_view(rows, replace(settings, views=rows.views), ranks=ranks)
-    totals = _totals(io, trace, settings)
-    table = listed.with_columns(
-        job_processes=pl.lit(totals["processes"]), job_files=pl.lit(totals["files"])
-    )
-    filters: dict[str, tuple[Filter, ...]] = dict.fromkeys(table["view"].to_list(), ())
-    return Found(totals, views, table, rows, filters, one_list=True)
-
-
-def _summary(view: ViewRecords) -> ViewSummary:
-    return ViewSummary(view.view, view.records, view.bottlenecks, view.below_floor, view.labels)
+    return Found(totals, views, table, rows, filters, one_list)
 
 
 def _name_records(view: ViewRecords, rows: Rows, settings: Settings) -> pl.DataFrame:
     codes = [name for name in view.kept.columns if name.endswith("_code")]
     names = [
-        record_names(
-            rows.perspectives[code.removesuffix("_code")],
-            view.kept[code],
-            files=rows.files,
-            processes=rows.processes,
-            bucket=settings.bucket,
-            origin=settings.origin,
-        ).alias(PREFIX + code.removesuffix("_code"))
+        _names(code.removesuffix("_code"), view.kept[code], rows, settings).alias(
+            PREFIX + code.removesuffix("_code")
+        )
         for code in codes
     ]
-    return view.kept.with_columns(names).with_columns(view=pl.lit(".".join(view.view)))
+    return view.kept.with_columns(names).with_columns(view=pl.lit(".".join(view.summary.view)))
 
 
 def _sort_records(table: pl.DataFrame) -> pl.DataFrame:
@@ -369,18 +340,13 @@ def _part(name: str, rows: pl.DataFrame, trace: Trace, settings: Settings) -> pl
         .sort("time", "code", descending=[True, False])
         .head(MOST)
     )
-    names = record_names(
-        seen, sums["code"], files=trace.files, processes=trace.processes,
-        bucket=settings.bucket, origin=settings.origin,
-    )  # fmt: skip
+    names = record_names(seen, sums["code"], trace, settings)
     return sums.drop("code").insert_column(0, names.alias("name"))
 
 
 def _named_calls(calls: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     names = {
-        name: record_names(
-            seen, seen.codes, files=trace.files, processes=trace.processes, bucket=1.0
-        )
+        name: record_names(seen, seen.codes, trace, Settings())
         for name in ("process", "file")
         for seen in [perspective(name, calls, files=trace.files, processes=trace.processes)]
     }

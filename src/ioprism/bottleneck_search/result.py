@@ -8,8 +8,8 @@ The angle of (share of time / share of work), from 0 to 90 degrees: 45 is in pro
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -22,7 +22,7 @@ from ioprism.views.call_class import check_views
 from ioprism.views.main_view import Assignment, MainView
 
 METRICS = ("operations", "bytes", "time")
-# The share of the job's I/O time below which a record is not told.
+# Share of the job's I/O time below which a record is trivia.
 FLOOR_OF_METHOD = {"excess": 0.02, "slope": 0.001}
 VIEWS_OF_METHOD = {
     "excess": ("application", "directory", "file", "process", "time"),
@@ -57,7 +57,7 @@ class Settings:
     work: pl.Expr | None = None  # of a metric of one's own: what the time is compared with
     threshold: float = 45.0  # degrees: more than its share of time (paper)
     percentile: float | None = None  # 0 to 1: only the worst, instead of the threshold
-    floor: float = 0.001  # share of the job's I/O time below which a record is trivia
+    floor: float = FLOOR_OF_METHOD["slope"]
     bucket: float = 1.0  # seconds (paper)
     combine: Literal["drill", "cross"] = "drill"  # the paper's is drill
     across: Literal["max", "sum"] = "max"  # time over processes; the paper's is max
@@ -157,15 +157,8 @@ class Bottleneck:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        plain["view"] = list(self.view)
-        plain["record"] = dict(self.record)
-        plain["views"] = [view.split("+") for view in self.views]
-        plain["peers"] = dict(self.peers)
-        plain["members"] = [dict(member) for member in self.members]
-        plain["fields"] = dict(self.fields)
-        plain["reasons"] = [asdict(reason) for reason in self.reasons]
-        return plain
+        views = [view.split("+") for view in self.views]
+        return {**pick(self, *self.__dataclass_fields__), "views": views}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,23 +213,14 @@ class Bottlenecks(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what the JSON holds."""
-        plain: dict[str, Any] = whole_numbers(self._plain())
-        return plain
-
-    def _plain(self) -> dict[str, Any]:
-        return {
+        plain = {
             "settings": dict(self.settings),
             "totals": dict(self.totals),
-            "views": [
-                {**asdict(view), "view": list(view.view), "labels": dict(view.labels)}
-                for view in self.views
-            ],
+            **pick(self, "views"),
             "bottlenecks": [bottleneck.to_dict() for bottleneck in self.bottlenecks],
-            "groups": [asdict(group) for group in self.groups],
-            "found": self.found,
-            "unexplained": self.unexplained,
-            "coverage": self.coverage,
+            **pick(self, "groups", "found", "unexplained", "coverage"),
         }
+        return dict(whole_numbers(plain))
 
     def summary(self) -> str:
         """Return the answer in one line."""
@@ -249,8 +233,8 @@ Floats = npt.NDArray[np.float64]
 LABELS = tuple(INITIALS)
 Label = pl.Enum(LABELS)
 # The paper names the first three; the steps of 15 degrees go on below them.
-PAPER = (("critical", 75.0), ("very high", 60.0), ("high", 45.0), ("medium", 30.0), ("low", 15.0),
-         ("trivial", 0.0))  # fmt: skip
+PAPER = (("critical", 75), ("very high", 60), ("high", 45), ("medium", 30), ("low", 15),
+         ("trivial", 0))  # fmt: skip
 WISIO_DEGREES = (80, 70, 60, 50, 40, 30, 20)  # from these angles on; the rest is `none`
 WISIO_PERCENTILES = (0.9, 0.75, 0.5, 0.25, 0.1, 0.01, 0.001)
 # Records in exact proportion differ from 45 degrees by rounding only.
@@ -307,14 +291,10 @@ def _as_paper(records: pl.DataFrame, settings: Settings) -> pl.DataFrame:
     if settings.percentile is None:
         critical = severity > settings.threshold + TOLERANCE
     else:
-        critical = _percentile(severity) >= settings.percentile
+        critical = severity.rank("average") / pl.len() >= settings.percentile
     return angles.with_columns(
         label=severity_label(severity), critical=critical & (pl.col("time") > 0)
     )
-
-
-def _percentile(column: pl.Expr) -> pl.Expr:
-    return column.rank("average") / pl.len()
 
 
 def severity_label(severity: pl.Expr) -> pl.Expr:
@@ -339,27 +319,19 @@ def _as_wisio(records: pl.DataFrame, settings: Settings, io_time: float) -> pl.D
         else:
             slope = records["work_share"].to_numpy() / records["time_share"].to_numpy()
             order = pl.Series(1 / slope).rank("average").to_numpy() / max(1, len(slope))
-    by_order = settings.metric == "time" or settings.percentile is not None
     if settings.percentile is not None:
         critical = order >= settings.percentile
     elif settings.metric == "time":
         critical = np.ones(len(slope), bool)  # it has no threshold for this metric
     else:
         critical = slope <= np.tan(np.deg2rad(settings.threshold))
-    label = _wisio_labels(order, slope, by_order=by_order)
-    return records.with_columns(
-        severity=angle(pl.col("time_share"), pl.col("work_share")),
-        label=pl.Series(label, dtype=pl.String).cast(Label),
-        critical=pl.Series(critical),
-    )
-
-
-def _wisio_labels(order: Floats, slope: Floats, *, by_order: bool) -> Sequence[str]:
-    names = np.array(LABELS)
-    if by_order:
+    if settings.metric == "time" or settings.percentile is not None:
         steps = np.sum([order < edge for edge in WISIO_PERCENTILES], axis=0)
     else:
         edges = [np.tan(np.deg2rad(90 - degrees)) for degrees in WISIO_DEGREES]
         steps = np.sum([~(slope <= edge) for edge in edges], axis=0)
-    labels: list[str] = names[steps].tolist()
-    return labels
+    return records.with_columns(
+        severity=angle(pl.col("time_share"), pl.col("work_share")),
+        label=pl.Series(np.array(LABELS)[steps], dtype=pl.String).cast(Label),
+        critical=pl.Series(critical),
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -11,7 +11,8 @@ import polars as pl
 from ioprism.engine.base import Engine
 from ioprism.formats.darshan.decode import CALLS
 from ioprism.formats.darshan.meaning import MODULES, Module
-from ioprism.model.trace import LARGEST_PLAUSIBLE, Job, Trace, deepest
+from ioprism.model.result import pick
+from ioprism.model.trace import LARGEST_PLAUSIBLE, Trace, deepest
 from ioprism.views.counters import counter_totals
 from ioprism.views.totals import TargetLoad, Totals
 
@@ -20,12 +21,16 @@ _OPERATION = pl.col("operation").cast(pl.String)
 # Nor are calls without I/O, such as waiting for a child.
 _CALLS = (pl.col("layer") != "application") & (_OPERATION != "other")
 _READ, _WRITE = _OPERATION == "read", _OPERATION == "write"
+_DATA = _READ | _WRITE
+_MOVED = (
+    pl.col("bytes").filter(_READ).sum().alias("bytes_read"),
+    pl.col("bytes").filter(_WRITE).sum().alias("bytes_written"),
+)
 _SUMS = (
     pl.col("operations").filter(_READ).sum().alias("reads"),
     pl.col("operations").filter(_WRITE).sum().alias("writes"),
-    pl.col("operations").filter(~(_READ | _WRITE)).sum().alias("metadata"),
-    pl.col("bytes").filter(_READ).sum().alias("bytes_read"),
-    pl.col("bytes").filter(_WRITE).sum().alias("bytes_written"),
+    pl.col("operations").filter(~_DATA).sum().alias("metadata"),
+    *_MOVED,
     pl.col("seconds").sum(),
 )
 
@@ -45,11 +50,15 @@ def by_file(trace: Trace, engine: Engine) -> pl.DataFrame:
 
 def by_rank(trace: Trace, engine: Engine) -> pl.DataFrame:
     """Return calls, bytes and seconds of every rank and layer, in order of ranks."""
-    if trace.partitions:
-        (totals,) = engine.run(trace, Totals(("rank", "layer", "operation")))
-    else:
-        totals = counter_totals(trace).filter(pl.col("rank") >= 0)
-    return _amounts(totals.filter(_CALLS), "rank", "layer").sort("rank", "layer", nulls_last=True)
+    amounts = _amounts(_rank_totals(trace, engine).filter(_CALLS), "rank", "layer")
+    return amounts.sort("rank", "layer", nulls_last=True)
+
+
+def _rank_totals(trace: Trace, engine: Engine) -> pl.DataFrame:
+    if not trace.partitions:
+        return counter_totals(trace).filter(pl.col("rank") >= 0)
+    (totals,) = engine.run(trace, Totals(("rank", "layer", "operation")))
+    return totals
 
 
 def _amounts(totals: pl.DataFrame, *keys: str) -> pl.DataFrame:
@@ -62,7 +71,6 @@ _RATES = {"operations": pl.Int64, "bytes_read": pl.Int64, "bytes_written": pl.In
           "seconds": pl.Float64, "rate": pl.Float64}  # fmt: skip
 _NO_TARGETS = pl.DataFrame(schema={"target": pl.Int64, **_RATES})
 _NO_HOSTS = pl.DataFrame(schema={"host": pl.String, **_RATES})
-_DATA = pl.col("operation").cast(pl.String).is_in(["read", "write"])
 
 
 def by_target(trace: Trace, engine: Engine, *, files: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -93,11 +101,7 @@ def by_host(trace: Trace, engine: Engine) -> pl.DataFrame:
     hosts = trace.processes.drop_nulls("host").unique("rank", keep="first").select("rank", "host")
     if hosts["host"].n_unique() < 2:
         return _NO_HOSTS
-    if trace.partitions:
-        (moved,) = engine.run(trace, Totals(("rank", "layer", "operation")))
-    else:
-        moved = counter_totals(trace).filter(pl.col("rank") >= 0)
-    loads = _at_deepest(moved.filter(_DATA)).join(hosts, on="rank")
+    loads = _at_deepest(_rank_totals(trace, engine).filter(_DATA)).join(hosts, on="rank")
     return _rates(loads, "host", of=hosts.select("host").unique())
 
 
@@ -125,12 +129,8 @@ def _from_counters(trace: Trace, striping: pl.DataFrame) -> pl.DataFrame:
 
 def _rates(loads: pl.DataFrame, key: str, *, of: pl.DataFrame) -> pl.DataFrame:
     """Sum by key; those of `of` without a call are there too."""
-    operation = pl.col("operation").cast(pl.String)
     sums = loads.group_by(key, maintain_order=True).agg(
-        pl.col("operations").sum(),
-        pl.col("bytes").filter(operation == "read").sum().alias("bytes_read"),
-        pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),
-        pl.col("seconds").sum(),
+        pl.col("operations").sum(), *_MOVED, pl.col("seconds").sum()
     )
     every = of.join(sums, on=key, how="left").with_columns(pl.exclude(key).fill_null(0))
     moved = pl.col("bytes_read") + pl.col("bytes_written")
@@ -215,10 +215,7 @@ class Details:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        return pick(self, *self.__dataclass_fields__)
 
 
 # Numbers behind a dot count ranks or steps; they are one type.
@@ -279,7 +276,6 @@ def _groups(trace: Trace, counted: pl.DataFrame, key: pl.Expr, *more: str) -> tu
     kinds = trace.files.filter(pl.col("kind") == "file").select(
         *more, root="file", name=key.str.to_lowercase() if not more else key
     )
-    operation = pl.col("operation").cast(pl.String)
     sums = (
         counted.join(roots, on="file")
         .join(kinds.drop_nulls("name"), on="root")
@@ -287,8 +283,7 @@ def _groups(trace: Trace, counted: pl.DataFrame, key: pl.Expr, *more: str) -> tu
         .agg(
             pl.col("root").n_unique().alias("files"),
             pl.col("operations").sum(),
-            pl.col("bytes").filter(operation == "read").sum().alias("bytes_read"),
-            pl.col("bytes").filter(operation == "write").sum().alias("bytes_written"),
+            *_MOVED,
             pl.col("seconds").sum().alias("time"),
         )
         .sort(
@@ -325,25 +320,16 @@ def _mpi_time(trace: Trace) -> MpiTime | None:
     seconds = float(table["MPI_TOTAL_COMM_TIME"].sum())
     waiting = float(table["MPI_TOTAL_COMM_SYNC_TIME"].sum())
     calls = (
-        MpiCall(f"MPI_{call.capitalize()}", *_sums(table, call))
+        MpiCall(f"MPI_{call.capitalize()}", count, float(table[f"MPI_{call}_TOTAL_TIME"].sum()))
         for call in CALLS
-        if table[f"MPI_{call}_CALL_COUNT"].sum() > 0
+        if (count := int(table[f"MPI_{call}_CALL_COUNT"].sum())) > 0
     )
+    whole = (trace.job.runtime or 0.0) * (trace.job.ranks or 0)
     return MpiTime(
         ranks=table["rank"].n_unique(),
         hosts=table["host"].drop_nulls().n_unique() or None,
         time=seconds,
         waiting=waiting if waiting > 0 else None,
-        share=_share(seconds, trace.job),
+        share=seconds / whole if whole > 0 else None,
         calls=tuple(sorted(calls, key=lambda call: -call.time)[:MOST_COMMON]),
     )
-
-
-def _sums(table: pl.DataFrame, call: str) -> tuple[int, float]:
-    counts, times = (table[f"MPI_{call}_{what}"] for what in ("CALL_COUNT", "TOTAL_TIME"))
-    return int(counts.sum()), float(times.sum())
-
-
-def _share(seconds: float, job: Job) -> float | None:
-    whole = (job.runtime or 0.0) * (job.ranks or 0)
-    return seconds / whole if whole > 0 else None

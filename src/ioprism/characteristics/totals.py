@@ -315,10 +315,9 @@ class CeilingComparison:
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values."""
         return {
-            "tool": self.ceiling.tool,
+            **pick(self.ceiling, "tool"),
             "path": str(self.ceiling.path),
-            "processes": self.ceiling.processes,
-            "request_size": self.ceiling.request_size,
+            **pick(self.ceiling, "processes", "request_size"),
             "relations": [{**asdict(one), "share": one.share} for one in self.relations],
         }
 
@@ -329,13 +328,10 @@ def relate(characteristics: Characteristics, ceiling: Ceiling) -> CeilingCompari
     relations = []
     for measure, rates in (("bandwidth", ceiling.bandwidth), ("operations", ceiling.operations)):
         for operation, best in rates.items():
-            amount = characteristics.by_operation.get(operation)
-            rate = None if amount is None else _rate(amount, measure, ranks)
-            if rate is not None and best > 0:
-                relations.append(Relation(operation, measure, rate, best))
+            done = characteristics.by_operation.get(operation)
+            if done is None or done.time <= 0 or best <= 0:
+                continue
+            moved = done.bytes if measure == "bandwidth" else done.operations
+            if moved:
+                relations.append(Relation(operation, measure, moved * ranks / done.time, best))
     return CeilingComparison(ceiling, tuple(relations))
-
-
-def _rate(amount: Amount, measure: str, ranks: int) -> float | None:
-    moved = amount.bytes if measure == "bandwidth" else amount.operations
-    return moved * ranks / amount.time if moved and amount.time > 0 else None

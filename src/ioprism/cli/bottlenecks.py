@@ -14,7 +14,7 @@ from ioprism.bottleneck_search.find import Inspection
 from ioprism.bottleneck_search.result import LABELS, METRICS, Settings
 from ioprism.bottleneck_search.rule_language.load import rules
 from ioprism.bottleneck_search.steps import Source, make_settings
-from ioprism.cli.diagnose import chosen_thresholds, server_loads
+from ioprism.cli.diagnose import servers_option
 from ioprism.command import options, output
 from ioprism.command.options import PATH, TABLE, Command, Number, option, stack_decorators
 from ioprism.diagnosis.evidence import evidence_of_trace
@@ -22,14 +22,13 @@ from ioprism.diagnosis.insights import with_background_load
 from ioprism.errors import ExpressionError, UsageError
 from ioprism.formats.tables.export import write_table
 from ioprism.inspection import FindingInspection, inspected_finding, rule_called
-from ioprism.model.trace import Trace
+from ioprism.model.machine import ServerLoads
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal.bottlenecks import show_bottlenecks
 from ioprism.reports.to_terminal.inspect import show_inspection
+from ioprism.settings import read_thresholds
 from ioprism.text import printable
 from ioprism.views.call_class import meanings
-
-FOUND = 3  # the exit code when --fail-on was met
 
 
 def _list_views(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -151,7 +150,6 @@ def bottlenecks(
     target: Path | None,
     force: bool,
     fail_on: str | None,
-    engine_options: options.EngineOptions,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -167,7 +165,7 @@ def bottlenecks(
     per_view = top or None
     with output.progress("reading events", quiet=quiet) as progress:
         looked_at = Source(paths, format_name, stages, options.grouping(), options.reading()).stage(
-            settings, engine_options.make_engine(progress), like_wisio=compatible is not None
+            settings, options.make_engine(progress), like_wisio=compatible is not None
         )
         result = looked_at.bottlenecks(known, top=per_view, page=page, fold=not as_json)
     if target is not None:
@@ -180,11 +178,8 @@ def bottlenecks(
         show_bottlenecks(result, output.console(), page=page, top=per_view)
         output.show_warnings(looked_at.trace)
     output.say_written(target, quiet=quiet)
-    if fail_on is not None and result.worst_label_at_least(fail_on):
-        raise click.exceptions.Exit(FOUND)
+    output.fail_if(fail_on is not None and result.worst_label_at_least(fail_on))
 
-
-Inspected = Inspection | FindingInspection
 
 OF_BOTTLENECKS = frozenset(
     {"views", "method", "metric", "threshold", "percentile", "floor", "bucket",
@@ -198,8 +193,8 @@ OF_FINDINGS = frozenset({"thresholds_file", "servers"})
 @click.argument("identifier", metavar="ID")
 @options.format_name
 @looking
-@options.thresholds
-@options.servers
+@options.thresholds_file
+@servers_option
 @options.engine
 @options.as_json
 @options.quiet
@@ -212,8 +207,7 @@ def inspect(
     rule_files: tuple[Path, ...],
     stages: Path | None,
     thresholds_file: Path | None,
-    servers: Path | None,
-    engine_options: options.EngineOptions,
+    servers: ServerLoads | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -235,20 +229,25 @@ def inspect(
     else:
         _refuse(OF_BOTTLENECKS, f"{rule.code!r} is a finding, not a bottleneck")
     with output.progress("reading events", quiet=quiet) as progress:
-        engine = engine_options.make_engine(progress)
+        engine = options.make_engine(progress)
         source = Source(paths, format_name, stages, options.grouping(), options.reading())
         if rule is None:
             known = rules(*rule_files)
             looked_at = source.stage(settings, engine, like_wisio=compatible is not None)
             trace = looked_at.trace
-            inspection: Inspected = looked_at.inspect(identifier, known, engine, source)
+            inspection: Inspection | FindingInspection = looked_at.inspect(
+                identifier, known, engine, source
+            )
         else:
             trace = options.read_job(paths, format_name)
-            evidence = evidence_of_trace(trace, engine, chosen_thresholds(thresholds_file))
-            inspection = inspected_finding(
-                rule, with_background_load(evidence, server_loads(servers)), trace, engine
-            )
-    _show(inspection, trace, as_json=as_json)
+            evidence = evidence_of_trace(trace, engine, read_thresholds(thresholds_file))
+            evidence = with_background_load(evidence, servers)
+            inspection = inspected_finding(rule, evidence, trace, engine)
+    if as_json:
+        click.echo(to_json.document(trace, inspection.to_dict()))
+    else:
+        show_inspection(inspection, output.console())
+        output.show_warnings(trace)
 
 
 def _refuse(names: Collection[str], why: str) -> None:
@@ -269,11 +268,3 @@ def _refuse(names: Collection[str], why: str) -> None:
             f"{', '.join(given)} would change nothing: {why}.\n"
             f"Hint: leave {'it' if len(given) == 1 else 'them'} out."
         )
-
-
-def _show(inspected: Inspected, trace: Trace, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(to_json.document(trace, inspected.to_dict()))
-    else:
-        show_inspection(inspected, output.console())
-        output.show_warnings(trace)

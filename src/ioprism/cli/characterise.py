@@ -11,7 +11,7 @@ from ioprism.characteristics.totals import relate
 from ioprism.command import options, output
 from ioprism.command.options import Command, NumberRange, option
 from ioprism.engine.base import LocalEngine
-from ioprism.formats.beside_trace import read_ceiling
+from ioprism.model.machine import Ceiling
 from ioprism.phase_detection.find import phases as find_phases
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal.period import show_phases
@@ -28,7 +28,7 @@ from ioprism.settings import PhaseSettings
 def characterise(
     paths: tuple[Path, ...],
     format_name: str | None,
-    ceilings: tuple[Path, ...],
+    ceilings: list[Ceiling],
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -38,11 +38,10 @@ def characterise(
 
     Example: ioprism characterise run42.darshan --ceiling ior.json
     """
-    measured = [read_ceiling(path) for path in ceilings]
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
         characteristics = describe(trace, LocalEngine(progress))
-    relations = [relate(characteristics, ceiling) for ceiling in measured]
+    relations = [relate(characteristics, ceiling) for ceiling in ceilings]
     if as_json:
         body = characteristics.to_dict()
         if relations:
@@ -89,7 +88,7 @@ def phases(
     with output.progress("reading events", quiet=quiet) as progress:
         result = find_phases(trace, LocalEngine(progress), settings=settings, layer=layer)
     if as_json:
-        click.echo(to_json.document(trace, result.to_dict()))
+        output.show_document(to_json.document_pieces(trace, result.to_stream()))
     else:
         output.show_job(trace, options.shown_paths(paths))
         show_phases(result, output.console())

@@ -11,7 +11,7 @@ from ioprism.command import options, output
 from ioprism.command.options import Command, option
 from ioprism.comparison.repetitions import MIN_RUNS
 from ioprism.comparison.steps import compare_sides, read_side, run_folders
-from ioprism.diagnosis.steps import DiagnosisOptions, with_layout
+from ioprism.diagnosis.steps import DiagnosisOptions, JobHistory, with_layout
 from ioprism.engine.base import LocalEngine
 from ioprism.formats.beside_trace import read_layout
 from ioprism.report_steps import ReportSettings
@@ -62,7 +62,7 @@ def compare(
     force: bool,
     fail_on: float | None,
     layout_files: tuple[Path, ...],
-    site: Path | None,
+    site: JobHistory | None,
     format_name: str | None,
     as_json: bool,
     quiet: bool,
@@ -80,7 +80,7 @@ def compare(
     if fail_on is not None:
         refuse_few_runs(len(run_folders(before)), len(run_folders(after)))
     layout = {path: how for file in layout_files for path, how in read_layout(file).items()}
-    settings = ReportSettings(diagnosis=DiagnosisOptions(site=options.site_history(site)))
+    settings = ReportSettings(diagnosis=DiagnosisOptions(site=site))
     with output.progress("reading events", quiet=quiet) as progress:
         engine = LocalEngine(progress)
         old, new = (
@@ -110,8 +110,7 @@ def compare(
         for document in (*old.documents, *new.documents):
             output.show_warnings(document.trace)
     output.say_written(page, quiet=quiet)
-    if fail_on is not None and comparison.is_regression(fail_on):
-        click.get_current_context().exit(output.FAILED)
+    output.fail_if(fail_on is not None and comparison.is_regression(fail_on))
 
 
 def split_sides(words: tuple[str, ...]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:

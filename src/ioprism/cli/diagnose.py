@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +15,60 @@ from ioprism.diagnosis.insights import Failed, JudgedJob, jobs_body, judge_group
 from ioprism.diagnosis.rules import wording
 from ioprism.diagnosis.rules.registry import LEVELS, Insights, all_rules
 from ioprism.diagnosis.rules.rule import Rule
-from ioprism.diagnosis.steps import DiagnosisOptions
-from ioprism.diagnosis.steps import diagnose as judge
+from ioprism.diagnosis.steps import DiagnosisOptions, diagnose_observed
 from ioprism.errors import BrokenTraceError, CannotJudgeError
 from ioprism.formats.registry import job_groups
 from ioprism.model.pseudonyms import shown_message
 from ioprism.model.verdict import Severity
 from ioprism.reports import to_json
-from ioprism.settings import Thresholds, read_thresholds
+from ioprism.settings import Thresholds
 from ioprism.units import format_counted
 
 if TYPE_CHECKING:
-    from ioprism.model.machine import ServerLoads
+    from ioprism.diagnosis.steps import JobHistory
+    from ioprism.model.machine import Ceiling, ServerLoads
+    from ioprism.model.trace import Trace
+    from ioprism.model.usage import Striping
+
+
+def open_servers(
+    context: click.Context, _: click.Parameter, store: Path | None
+) -> ServerLoads | None:
+    """Open a store of server counters once, rather than for every job."""
+    if store is None or context.resilient_parsing:
+        return None
+    from ioprism.servers.load import stored_loads
+
+    return stored_loads(store)
+
+
+servers_option = option(
+    "--servers",
+    metavar="STORE",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    callback=open_servers,
+    help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
+)
+
+
+def _read_layout(
+    context: click.Context, _: click.Parameter, file: Path | None
+) -> Mapping[str, Striping]:
+    if file is None or context.resilient_parsing:
+        return {}
+    from ioprism.formats.beside_trace import read_layout
+
+    return read_layout(file)
+
+
+def _write_seconds(
+    context: click.Context, _: click.Parameter, model: Path | None
+) -> Callable[[Trace], float] | None:
+    if model is None or context.resilient_parsing:
+        return None
+    from ioprism.write_time.steps import load_model, seconds_of_writes
+
+    return seconds_of_writes(load_model(model))
 
 
 @click.command(cls=Command)
@@ -41,20 +83,21 @@ if TYPE_CHECKING:
 )
 @option(
     "--layout",
-    "layout_file",
     metavar="FILE",
     type=PATH,
+    callback=_read_layout,
     help="Storage targets of the files: CSV path,targets[,stripe_size], or `lfs getstripe -r`.",
 )
 @options.ceilings
 @option(
     "--model",
-    "model_file",
+    "write_seconds",
     metavar="FILE",
     type=PATH,
+    callback=_write_seconds,
     help="A write-time model (`ioprism write-time train`): how long writes take at best.",
 )
-@options.servers
+@servers_option
 @options.site
 @options.engine
 @options.as_json
@@ -65,12 +108,11 @@ def diagnose(
     format_name: str | None,
     top: int | None,
     fail_on: float | None,
-    layout_file: Path | None,
-    ceilings: tuple[Path, ...],
-    model_file: Path | None,
-    servers: Path | None,
-    site: Path | None,
-    engine_options: options.EngineOptions,
+    layout: Mapping[str, Striping],
+    ceilings: list[Ceiling],
+    write_seconds: Callable[[Trace], float] | None,
+    servers: ServerLoads | None,
+    site: JobHistory | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -78,10 +120,10 @@ def diagnose(
 
     Example: ioprism diagnose run42.darshan --fail-on 10%
     """
-    known = _known_of_site(layout_file, ceilings, model_file, servers, site)
+    known = DiagnosisOptions(layout, ceilings, write_seconds, servers, site)
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        verdict = judge(trace, options=known, engine=engine_options.make_engine(progress))
+        verdict, _ = diagnose_observed(trace, options=known, engine=options.make_engine(progress))
     if verdict.status == "cannot-judge" and (verdict.missing or fail_on is not None):
         raise CannotJudgeError(verdict.line, source=paths[0])
     if as_json:
@@ -99,30 +141,7 @@ def diagnose(
             top=top,
         )
         output.show_warnings(trace.completeness.warnings)
-    if fail_on is not None and verdict.share >= fail_on:
-        click.get_current_context().exit(output.FAILED)
-
-
-def _known_of_site(
-    layout: Path | None,
-    ceilings: tuple[Path, ...],
-    model: Path | None,
-    servers: Path | None,
-    site: Path | None,
-) -> DiagnosisOptions | None:
-    """What a site knows beyond the trace, where anything is given."""
-    if not (layout or ceilings or model or servers or site):
-        return None
-    from ioprism.formats.beside_trace import read_ceiling, read_layout
-    from ioprism.write_time.steps import load_model, seconds_of_writes
-
-    return DiagnosisOptions(
-        layout={} if layout is None else read_layout(layout),
-        ceilings=[read_ceiling(path) for path in ceilings],
-        write_seconds=None if model is None else seconds_of_writes(load_model(model)),
-        servers=server_loads(servers),
-        site=options.site_history(site),
-    )
+    output.fail_if(fail_on is not None and verdict.share >= fail_on)
 
 
 LEVEL = click.Choice([level.value for level in Severity])
@@ -133,7 +152,7 @@ LEVEL = click.Choice([level.value for level in Severity])
 @options.format_name
 @option("--min-level", type=LEVEL, default="ok", help="Show only findings of this level or worse.")
 @options.thresholds
-@options.servers
+@servers_option
 @options.site
 @option("--all", "everything", is_flag=True, help="Show every detail and code snippet.")
 @option(
@@ -145,9 +164,9 @@ def insights(
     paths: tuple[Path, ...],
     format_name: str | None,
     min_level: str,
-    thresholds_file: Path | None,
-    servers: Path | None,
-    site: Path | None,
+    thresholds: Thresholds,
+    servers: ServerLoads | None,
+    site: JobHistory | None,
     everything: bool,
     fail_on: str | None,
     as_json: bool,
@@ -159,57 +178,29 @@ def insights(
 
     Example: ioprism insights run42.darshan --min-level warn
     """
-    thresholds = chosen_thresholds(thresholds_file)
-    loads, history = server_loads(servers), options.site_history(site)
     jobs_of_paths = job_groups(
         paths, format_name=format_name, grouping=options.grouping(), reading=options.reading()
     )
     level = Severity(min_level)
-    if len(jobs_of_paths) == 1:
-        with output.progress("reading events", quiet=quiet) as progress:
-            judged = judge_group(
-                jobs_of_paths[0],
-                thresholds=thresholds,
-                format_name=format_name,
-                reading=options.reading(),
-                servers=loads,
-                site=history,
-                progress=progress,
-            )
-        jobs, failures = [judged], []
-        _show_one(judged, level, as_json=as_json, everything=everything)
+    alone = len(jobs_of_paths) == 1
+    with output.progress("reading events" if alone else "judging jobs", quiet=quiet) as progress:
+        known: dict[str, Any] = {
+            "thresholds": thresholds, "format_name": format_name, "reading": options.reading(),
+            "servers": servers, "site": site, "progress": progress,
+        }  # fmt: skip
+        if alone:
+            jobs = [judge_group(jobs_of_paths[0], **known)]
+        else:
+            results = list(judge_many(jobs_of_paths, **known))
+    if alone:
+        _show_one(jobs[0], level, as_json=as_json, everything=everything)
     else:
-        with output.progress("judging jobs", quiet=quiet) as progress:
-            results = list(
-                judge_many(
-                    jobs_of_paths,
-                    thresholds=thresholds,
-                    format_name=format_name,
-                    reading=options.reading(),
-                    servers=loads,
-                    site=history,
-                    progress=progress,
-                )
-            )
         jobs = [result for result in results if isinstance(result, JudgedJob)]
         failures = [shown_message(one.message) for one in results if isinstance(one, Failed)]
         _show_many(jobs, failures, paths, level, as_json=as_json, everything=everything)
-    if fail_on is not None and _meets(jobs, Severity(fail_on)):
-        click.get_current_context().exit(output.FAILED)
-
-
-def chosen_thresholds(file: Path | None) -> Thresholds:
-    """Return the thresholds of a file, or our own."""
-    return Thresholds() if file is None else read_thresholds(file)
-
-
-def server_loads(store: Path | None) -> ServerLoads | None:
-    """Open a store of server counters once, rather than for every job."""
-    if store is None:
-        return None
-    from ioprism.servers.load import stored_loads
-
-    return stored_loads(store)
+    if fail_on is not None:
+        reach = LEVELS[: LEVELS.index(Severity(fail_on)) + 1]
+        output.fail_if(any(f.severity in reach for job in jobs for f in job.insights.findings))
 
 
 def _at_level(insights: Insights, level: Severity) -> Insights:
@@ -218,16 +209,9 @@ def _at_level(insights: Insights, level: Severity) -> Insights:
     return replace(insights, findings=insights.at_least(level))
 
 
-def _meets(jobs: list[JudgedJob], level: Severity) -> bool:
-    reach = LEVELS[: LEVELS.index(level) + 1]
-    return any(f.severity in reach for job in jobs for f in job.insights.findings)
-
-
 def _show_one(judged: JudgedJob, level: Severity, *, as_json: bool, everything: bool) -> None:
     shown = replace(judged, insights=_at_level(judged.insights, level))
     if as_json:
-        from ioprism.reports import to_json
-
         text = to_json.document_of(
             shown.to_dict(),
             paths=judged.paths,
@@ -260,8 +244,6 @@ def _show_many(
             source=paths[0],
         )
     if as_json:
-        from ioprism.reports import to_json
-
         shown_jobs = [replace(job, insights=_at_level(job.insights, level)) for job in jobs]
         formats = "+".join(dict.fromkeys(job.format for job in jobs))
         text = to_json.document_of(
@@ -290,7 +272,6 @@ def rules(context: click.Context, limits: bool, as_json: bool) -> None:
     if as_json:
         click.echo(to_json.plain_document(_body(all_rules())))
         return
-    from ioprism.command import output
     from ioprism.reports.to_terminal import inspect
 
     if limits:

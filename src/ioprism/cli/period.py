@@ -139,7 +139,9 @@ def period(
     if page is not None:
         _write_page(page, periodicity, trace, settings, replace=force)
     if figure is not None:
-        _write_figure(figure, periodicity, settings)
+        from ioprism.reports.figures.period_figures import DrawnPeriodicity
+
+        figure.write(DrawnPeriodicity(periodicity.whole, settings.metric, settings.options))
     if as_json:
         click.echo(to_json.document(trace, periodicity.to_dict(settings.by)))
     else:
@@ -208,14 +210,6 @@ def _write_page(
 
     others = other_directions(trace, LocalEngine(), settings, answered=periodicity.whole.direction)
     atomic_write_text(page, html_form.page(periodicity, trace, settings, others), replace=replace)
-
-
-def _write_figure(
-    figure: FigureRequest, periodicity: JobPeriodicity, settings: PeriodSettings
-) -> None:
-    from ioprism.reports.figures.period_figures import DrawnPeriodicity
-
-    figure.write(DrawnPeriodicity(periodicity.whole, settings.metric, settings.options))
 
 
 def _read(paths: tuple[Path, ...], mapping: Path | None, format_name: str | None) -> Trace:

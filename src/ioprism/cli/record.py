@@ -163,16 +163,17 @@ def record(
 
     output_folder = None if stripe_dir is None else look_at_output(stripe_dir.resolve())
     console = Console(stderr=True, highlight=False, emoji=False, markup=False)
-    plan = plan_recording(command, folder=folder, tracer=tracer, overwrite=force)
-    if not quiet:
-        show_plan(plan, console)
-    recording = record_runs(
-        plan,
-        repeat=repeat,
-        untraced=untraced,
+    plan = plan_recording(
+        command,
+        folder=folder,
+        tracer=tracer,
+        overwrite=force,
         stdout=sys.stderr.fileno() if as_json else None,
         stderr=sys.stderr.fileno(),
     )
+    if not quiet:
+        show_plan(plan, console)
+    recording = record_runs(plan, repeat=repeat, untraced=untraced)
     try:
         worse = _report(
             plan,
@@ -213,7 +214,7 @@ def _check(folder: Path, *, as_json: bool) -> None:
     from ioprism.reports import to_json
     from ioprism.reports.to_terminal.compare import show_checks
 
-    checks = check_machine(folder.resolve())
+    checks = tuple(check_machine(folder.resolve()))
     if as_json:
         click.echo(to_json.plain_document({"checks": [asdict(check) for check in checks]}))
     else:
@@ -249,7 +250,7 @@ def _report(
         report = analyse(trace)
     overhead = estimate_overhead(recording, run, trace)
     report.write(recording.folder / PAGE)
-    trials = _try(plan, recording, report.document, output_folder, rounds=rounds, as_json=as_json)
+    trials = _try(plan, recording, report.document, output_folder, rounds=rounds)
     comparison = None
     if baselines:
         comparison = compare_sides(read_side(baselines), read_side((recording.folder,)))
@@ -281,23 +282,18 @@ def _try(
     folder: OutputFolder | None,
     *,
     rounds: int,
-    as_json: bool,
 ) -> list[Trial]:
     """Try what may remove a cause of the diagnosis; nothing if the program did not succeed."""
-    from ioprism.comparison.steps import diagnosed_stall
     from ioprism.recording.trials import fitting_hints, try_hints
 
     if not rounds or not recording.runs[-1].succeeded:
         return []
-    codes = {cause.code for cause in diagnosed_stall(document)[1]}
+    codes = {cause.code for cause in document.verdict.causes}
     codes |= {finding.code for finding in document.findings}
     hints = fitting_hints(plan.command, codes, document.trace.job.ranks or 1, output=folder)
     if not hints:
         return []
-    stdout = sys.stderr.fileno() if as_json else None
-    return try_hints(
-        plan, hints, rounds=rounds, output=folder, stdout=stdout, stderr=sys.stderr.fileno()
-    )
+    return try_hints(plan, hints, rounds=rounds, output=folder)
 
 
 def _say_nothing(plan: Plan, recording: Recording, *, as_json: bool) -> None:

@@ -11,16 +11,16 @@ import click
 from ioprism.api import analyse, sample_log
 from ioprism.command import options, output
 from ioprism.command.options import Command, FigureRequest, option, page_or_figure
-from ioprism.diagnosis.steps import DiagnosisOptions
+from ioprism.diagnosis.steps import DiagnosisOptions, JobHistory
 from ioprism.engine.base import LocalEngine
 from ioprism.explore import exploring
 from ioprism.formats.registry import read_trace
 from ioprism.model.verdict import Severity
-from ioprism.report_steps import ReportSettings
+from ioprism.report_steps import ReportSettings, document_of
 from ioprism.reports import to_json
-from ioprism.reports.report import report_endings
+from ioprism.reports.report import Report, report_endings
 from ioprism.reports.to_terminal.report import show_report
-from ioprism.settings import Thresholds, read_thresholds
+from ioprism.settings import Thresholds
 from ioprism.storage.atomic import atomic_write, atomic_write_text
 
 LEVELS = tuple(Severity)
@@ -45,8 +45,8 @@ def report(
     page: Path | None,
     figure: FigureRequest | None,
     force: bool,
-    thresholds_file: Path | None,
-    site: Path | None,
+    thresholds: Thresholds,
+    site: JobHistory | None,
     fail_on: str | None,
     format_name: str | None,
     as_json: bool,
@@ -59,27 +59,25 @@ def report(
 
     Example: ioprism report run42.darshan -o run42.html
     """
-    thresholds = Thresholds() if thresholds_file is None else read_thresholds(thresholds_file)
     trace = options.read_job(paths, format_name)
     with output.progress("reading events", quiet=quiet) as progress:
-        known = DiagnosisOptions(site=options.site_history(site))
-        settings = ReportSettings(thresholds=thresholds, diagnosis=known)
-        analysis = analyse(trace, settings=settings, engine=LocalEngine(progress))
+        settings = ReportSettings(thresholds=thresholds, diagnosis=DiagnosisOptions(site=site))
+        document = document_of(trace, settings=settings, engine=LocalEngine(progress))
+    analysis = Report(document)
     if page is not None:
         analysis.write(page, replace=force)
     if figure is not None:
-        figure.write(analysis.document)
+        figure.write(document)
     if as_json:
         click.echo(analysis.to_json())
     else:
         shown = options.shown_paths(paths)
-        show_report(analysis.document, output.console(), paths=shown, page=page is not None)
+        show_report(document, output.console(), paths=shown, page=page is not None)
         output.show_warnings(trace)
     output.say_written(page, figure.path if figure else None, quiet=quiet)
-    if fail_on is not None and any(
-        LEVELS.index(f.severity) <= LEVELS.index(Severity(fail_on)) for f in analysis.findings
-    ):
-        click.get_current_context().exit(output.FAILED)
+    if fail_on is not None:
+        reach = LEVELS[: LEVELS.index(Severity(fail_on)) + 1]
+        output.fail_if(any(finding.severity in reach for finding in analysis.findings))
 
 
 PAGE = "report.html"

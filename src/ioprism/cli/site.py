@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ioprism.cli.diagnose import server_loads
+from ioprism.cli.diagnose import open_servers
 from ioprism.command import options, output
 from ioprism.command.options import PAGE, PATH, Decorator, NumberRange, option, stack_decorators
 from ioprism.errors import IoprismError
@@ -26,6 +26,7 @@ from ioprism.site.store import make_site
 from ioprism.units import format_counted
 
 if TYPE_CHECKING:
+    from ioprism.model.machine import ServerLoads
     from ioprism.site.summary import SiteStory, SiteTables
 
 store_option = option(
@@ -74,7 +75,6 @@ def add(
     every: float,
     cores_per_node: int | None,
     key_file: Path | None,
-    engine_options: options.EngineOptions,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -88,7 +88,7 @@ def add(
     kept = make_site(store)
     with output.progress("diagnosing logs", quiet=quiet) as progress:
         added = add_logs(
-            kept, paths, options=chosen, progress=progress, cluster=engine_options.session
+            kept, paths, options=chosen, progress=progress, cluster=options.cluster_session()
         )
     for message in added.failed:
         output.say(f"skipped {message}")
@@ -120,6 +120,7 @@ def choosing(subject: str | None = None) -> Decorator:
             "--servers",
             metavar="STORE",
             type=click.Path(path_type=Path, exists=True),
+            callback=open_servers,
             help="Also use the file system's counters to see which jobs suffered from others.",
         ),
     ]
@@ -134,14 +135,13 @@ def choosing(subject: str | None = None) -> Decorator:
             application: str | None,
             user: str | None,
             mount: str | None,
-            servers: Path | None,
+            servers: ServerLoads | None,
             **others: Any,  # noqa: ANN401 - whatever the command takes
         ) -> None:
             from ioprism.site.summary import Chosen
 
             which = Chosen(parse_day(since), parse_day(until), application, user, mount)
-            loads = server_loads(servers)
-            tables = chosen_tables(store, which, subject=subject, servers=loads)
+            tables = chosen_tables(store, which, subject=subject, servers=servers)
             command(tables=tables, **others)
 
         return stack_decorators(*declared)(with_tables)

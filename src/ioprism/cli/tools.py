@@ -98,7 +98,6 @@ def convert(
     format_name: str | None,
     counters: bool,
     force: bool,
-    engine_options: options.EngineOptions,
     quiet: bool,
 ) -> None:
     """Keep traces as a Parquet store (OUT is a folder), or write their events or counters.
@@ -114,7 +113,7 @@ def convert(
     check_ending(target)
     trace = options.read_job(paths, format_name)
     with output.progress("writing events", quiet=quiet) as progress:
-        engine = engine_options.make_engine(progress)
+        engine = options.make_engine(progress)
         written = write(
             trace, target, replace=force, progress=progress, engine=engine, counters=counters
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -22,15 +22,17 @@ from ioprism.reports.figures import (
     draw_figure,
     require_matplotlib,
 )
+from ioprism.settings import read_thresholds
 from ioprism.text import printable
 from ioprism.units import parse_bytes
 
 if TYPE_CHECKING:
     from ioprism.diagnosis.steps import JobHistory
     from ioprism.engine.base import Engine
-    from ioprism.engine.cluster import Cluster, Session
+    from ioprism.engine.cluster import Session
     from ioprism.formats.reading import Reading
     from ioprism.formats.registry import Grouping
+    from ioprism.model.machine import Ceiling
     from ioprism.model.trace import Progress, Trace
 
 
@@ -143,6 +145,8 @@ def stack_decorators(*decorators: Decorator) -> Decorator:
 
 _GROUPING = "ioprism.grouping"
 _READING = "ioprism.reading"
+_ENGINE = "ioprism.engine"
+_SESSION = "ioprism.session"
 
 
 def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,20 +218,17 @@ def grouping() -> Grouping:
     return cast("Grouping", click.get_current_context().meta.get(_GROUPING, "auto"))
 
 
-def site_history(store: Path | None) -> JobHistory | None:
-    """Open a site store once, rather than for every job."""
-    if store is None:
-        return None
-    from ioprism.site.history import open_history
-
-    return open_history(store)
-
-
 def reading() -> Reading:
-    """How the command that runs reads its traces."""
+    """How the command that runs reads its traces: workers, if there are any, survey the files."""
     from ioprism.formats.reading import Reading
 
-    return cast("Reading", click.get_current_context().meta.get(_READING, Reading()))
+    meta = click.get_current_context().meta
+    chosen = cast("Reading", meta.get(_READING, Reading()))
+    workers = cluster_session()
+    if workers is None:
+        return chosen
+    beside = bool(meta[_ENGINE]["index"])
+    return replace(chosen, workers=workers.map, indexes_beside_files=beside)
 
 
 def shown_paths(paths: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -245,6 +246,26 @@ def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:
     return read_trace(*paths, format_name=format_name, grouping=grouping(), reading=reading())
 
 
+def _read_ceilings(
+    context: click.Context, _: click.Parameter, paths: tuple[Path, ...]
+) -> list[Ceiling]:
+    if not paths or context.resilient_parsing:
+        return []
+    from ioprism.formats.beside_trace import read_ceiling
+
+    return [read_ceiling(path) for path in paths]
+
+
+def _open_history(
+    context: click.Context, _: click.Parameter, store: Path | None
+) -> JobHistory | None:
+    if store is None or context.resilient_parsing:
+        return None
+    from ioprism.site.history import open_history
+
+    return open_history(store)
+
+
 format_name: Decorator = option(
     "--format", "format_name", metavar="NAME", help="Format of the trace, if it is not recognised."
 )
@@ -260,21 +281,18 @@ ceilings: Decorator = option(
     metavar="FILE",
     multiple=True,
     type=PATH,
+    callback=_read_ceilings,
     help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
 )
-thresholds: Decorator = option(
+_thresholds = partial(
+    option,
     "--thresholds",
-    "thresholds_file",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="TOML file with your own thresholds (`ioprism rules --thresholds` lists them).",
 )
-servers: Decorator = option(
-    "--servers",
-    metavar="STORE",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
-)
+thresholds_file: Decorator = _thresholds("thresholds_file")
+thresholds: Decorator = _thresholds(callback=lambda _, __, file: read_thresholds(file))
 SITE_VARIABLE = "IOPRISM_SITE"  # so that users of a centre need no option
 site: Decorator = option(
     "--site",
@@ -282,6 +300,7 @@ site: Decorator = option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     envvar=SITE_VARIABLE,
     show_envvar=True,
+    callback=_open_history,
     help="Site store (`ioprism site add`): judge by what other jobs reached, and by earlier runs.",
 )
 page: Decorator = stack_decorators(
@@ -292,109 +311,87 @@ quiet: Decorator = option("--quiet", "-q", is_flag=True, help="Do not show progr
 
 
 def engine(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say where the events are read: here, or on a Dask cluster.
+    """Add the options that say where the events are read: see `make_engine`."""
+    declare = partial(option, expose_value=False, callback=_note_engine)
+    return stack_decorators(
+        declare("--engine", "kind", type=click.Choice(["local", "dask"]), default=None,
+                help="Where to compute: in this process, or on a Dask cluster."),
+        declare("--scheduler", metavar="ADDRESS",
+                help="Address of a running Dask scheduler."),
+        declare("--cluster", type=click.Choice(["local", "slurm", "lsf", "pbs"]),
+                help="Kind of Dask cluster to start."),
+        declare("--workers", type=click.IntRange(1, 10_000),
+                help="Number of Dask workers to start."),
+        declare("--memory-limit", metavar="SIZE",
+                help="Memory to use, such as 1GB; per worker with Dask."),
+        declare("--index", is_flag=True,
+                help="With Dask, keep indexes of compressed traces beside them for later runs, "
+                "not in the cache folder."),
+    )(command)  # fmt: skip
 
-    They reach the command as one argument, `engine_options`.
+
+def _note_engine(context: click.Context, option: click.Parameter, value: object) -> None:
+    context.meta.setdefault(_ENGINE, {})[option.name] = value
+
+
+def make_engine(progress: Progress | None = None) -> Engine:
+    """Return where the command that runs computes: here, or on a Dask cluster.
+
+    Raises:
+        UsageError: the options contradict each other or make no sense.
     """
-    declared = [
-        option("--engine", "kind", type=click.Choice(["local", "dask"]), default=None,
-               help="Where to compute: in this process, or on a Dask cluster."),
-        option("--scheduler", metavar="ADDRESS",
-               help="Address of a running Dask scheduler."),
-        option("--cluster", type=click.Choice(["local", "slurm", "lsf", "pbs"]),
-               help="Kind of Dask cluster to start."),
-        option("--workers", type=click.IntRange(1, 10_000),
-               help="Number of Dask workers to start."),
-        option("--memory-limit", metavar="SIZE",
-               help="Memory to use, such as 1GB; per worker with Dask."),
-        option("--index", is_flag=True,
-               help="With Dask, keep indexes of compressed traces beside them for later runs, "
-               "not in the cache folder."),
-    ]  # fmt: skip
+    session, limit = cluster_session(), _memory_limit()
+    if session is not None:
+        from ioprism.engine.dask import DaskEngine
 
-    @wraps(command)
-    def with_engine(
-        *args: Any,  # noqa: ANN401
-        kind: str | None,
-        scheduler: str | None,
-        cluster: str | None,
-        workers: int | None,
-        memory_limit: str | None,
-        index: bool,
-        **others: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401 - whatever the command takes and returns
-        chosen = EngineOptions(kind, scheduler, cluster, workers, memory_limit, index=index)
-        with chosen.surveying() as ready:
-            return command(*args, engine_options=ready, **others)
+        return DaskEngine(memory_limit=limit, progress=progress, session=session)
+    from ioprism.engine.base import LocalEngine
 
-    return stack_decorators(*declared)(with_engine)
+    return LocalEngine(progress, memory_limit=limit)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineOptions:
-    """Where to compute, as the options say."""
+def cluster_session() -> Session | None:
+    """Return the cluster that was asked for, until the command ends; None: this process.
 
-    kind: str | None = None
-    scheduler: str | None = None
-    cluster: str | None = None
-    workers: int | None = None
-    memory_limit: str | None = None
-    session: Session | None = None  # with the workers, if there are any
-    index: bool = False  # whether indexes are kept beside the traces
+    A scheduler, cluster or number of workers means one.
 
-    @contextmanager
-    def surveying(self) -> Iterator[EngineOptions]:
-        """Check the options, and let workers, if there are any, survey the files.
-
-        Raises:
-            UsageError: the options contradict each other or make no sense.
-        """
-        limit = self._limit()
-        if not self._means_dask():
-            yield self
-            return
+    Raises:
+        UsageError: the options contradict each other or make no sense.
+    """
+    context = click.get_current_context()
+    chosen: dict[str, Any] = context.meta.get(_ENGINE, {})
+    if _SESSION in context.meta or not chosen:
+        return cast("Session | None", context.meta.get(_SESSION))
+    limit = _memory_limit()
+    scheduler, cluster, workers = (chosen[name] for name in ("scheduler", "cluster", "workers"))
+    implied = any(one is not None for one in (scheduler, cluster, workers))
+    if chosen["kind"] == "local" and implied:
+        raise UsageError(
+            "--scheduler, --cluster and --workers are for --engine dask.\n"
+            "Hint: leave them out, or use --engine dask."
+        )
+    if scheduler is not None and cluster is not None:
+        raise UsageError(
+            "--scheduler names a running cluster, --cluster starts one: give only one of them."
+        )
+    context.meta[_SESSION] = None
+    if chosen["kind"] == "dask" or implied:
         from ioprism.engine.cluster import ClusterSettings, Session
 
-        kind = cast("Cluster", self.cluster or "local")
-        settings = ClusterSettings(self.scheduler, kind, self.workers or 2, limit)
-        with closing(Session(settings)) as session:
-            click.get_current_context().meta[_READING] = replace(
-                reading(), workers=session.map, indexes_beside_files=self.index
-            )
-            yield replace(self, session=session)
+        settings = ClusterSettings(scheduler, cluster or "local", workers or 2, limit)
+        context.meta[_SESSION] = context.with_resource(closing(Session(settings)))
+    return cast("Session | None", context.meta[_SESSION])
 
-    def _limit(self) -> int | None:
-        limit = None if self.memory_limit is None else parse_bytes(self.memory_limit)
-        if limit is not None and limit < SMALLEST_MEMORY:
-            raise UsageError(
-                f"--memory-limit {self.memory_limit} is not enough to work with.\n"
-                f"Hint: give at least {SMALLEST_MEMORY // 10**6}MB."
-            )
-        return limit
 
-    def _means_dask(self) -> bool:
-        """Whether to use a cluster; a scheduler, cluster or workers mean one."""
-        said = any(one is not None for one in (self.scheduler, self.cluster, self.workers))
-        if self.kind == "local" and said:
-            raise UsageError(
-                "--scheduler, --cluster and --workers are for --engine dask.\n"
-                "Hint: leave them out, or use --engine dask."
-            )
-        if self.scheduler is not None and self.cluster is not None:
-            raise UsageError(
-                "--scheduler names a running cluster, --cluster starts one: give only one of them."
-            )
-        return self.kind == "dask" or said
-
-    def make_engine(self, progress: Progress | None = None) -> Engine:
-        """Return the engine."""
-        if self.session is not None:
-            from ioprism.engine.dask import DaskEngine
-
-            return DaskEngine(memory_limit=self._limit(), progress=progress, session=self.session)
-        from ioprism.engine.base import LocalEngine
-
-        return LocalEngine(progress, memory_limit=self._limit())
+def _memory_limit() -> int | None:
+    text = click.get_current_context().meta.get(_ENGINE, {}).get("memory_limit")
+    limit = None if text is None else parse_bytes(text)
+    if limit is not None and limit < SMALLEST_MEMORY:
+        raise UsageError(
+            f"--memory-limit {text} is not enough to work with.\n"
+            f"Hint: give at least {SMALLEST_MEMORY // 10**6}MB."
+        )
+    return limit
 
 
 SMALLEST_MEMORY = 100 * 10**6
@@ -448,21 +445,17 @@ def page_or_figure(
                 page, request = None, FigureRequest(command, figure, target, width, force)
             return function(*args, page=page, figure=request, force=force, **others)
 
-        return stack_decorators(*_figure_options(command))(with_figure)
+        return stack_decorators(
+            option("--output", "-o", "output_file", metavar="FILE", type=PATH,
+                   help="HTML page to write; with --figure, an .svg, .png or .pdf file."),
+            option("--force", is_flag=True, help="Replace files that exist."),
+            option("--figure", metavar="NAME", type=click.Choice(list(CATALOGUE[command])),
+                   help=f"Write this figure instead of a page: {', '.join(CATALOGUE[command])}."),
+            option("--width", default=COLUMN_WIDTH, type=NumberRange(MIN_WIDTH, MAX_WIDTH),
+                   help="Width of the figure, in inches."),
+        )(with_figure)  # fmt: skip
 
     return decorate
-
-
-def _figure_options(command: str) -> list[Decorator]:
-    return [
-        option("--output", "-o", "output_file", metavar="FILE", type=PATH,
-               help="HTML page to write; with --figure, an .svg, .png or .pdf file."),
-        option("--force", is_flag=True, help="Replace files that exist."),
-        option("--figure", metavar="NAME", type=click.Choice(list(CATALOGUE[command])),
-               help=f"Write this figure instead of a page: {', '.join(CATALOGUE[command])}."),
-        option("--width", default=COLUMN_WIDTH, type=NumberRange(MIN_WIDTH, MAX_WIDTH),
-               help="Width of the figure, in inches."),
-    ]  # fmt: skip
 
 
 def _checked_target(path: Path | None) -> Path:

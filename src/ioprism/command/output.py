@@ -78,6 +78,13 @@ def show_warnings(said: Trace | Iterable[str]) -> None:
     to_terminal.warnings(stderr, said.completeness.warnings if isinstance(said, Trace) else said)
 
 
+def show_document(pieces: Iterable[str]) -> None:
+    """Print a long JSON document while it is made."""
+    for piece in pieces:
+        click.echo(piece, nl=False)
+    click.echo()
+
+
 def say(text: str) -> None:
     """Print a remark on standard error; names in it cannot steer the terminal."""
     click.echo(harmless(text), err=True)
@@ -88,6 +95,12 @@ def say_written(*targets: Path | None, quiet: bool = False) -> None:
     for target in targets:
         if target is not None and not quiet:
             say(f"wrote {target}")
+
+
+def fail_if(met: bool) -> None:
+    """End with the exit code for `--fail-on` where its condition is met."""
+    if met:
+        click.get_current_context().exit(FAILED)
 
 
 @contextmanager
@@ -116,6 +129,7 @@ REPORT_IT = "Hint: use --debug to see where, and please report it, with the trac
 # Exceptions of libraries that are not imported just to name them.
 PANIC = "PanicException"
 NO_MEMORY = "OutOfMemoryException"
+NO_THREAD = "can't start new thread"
 NO_SPACE = "No space left on device"
 FREE_SPACE = "free some space, or write somewhere else."
 OTHER_PLACE = "check the permissions, or choose another place."
@@ -150,6 +164,11 @@ def _message(error: BaseException) -> str:
         return str(error)
     if isinstance(error, MemoryError) or type(error).__name__ == NO_MEMORY:
         return "there is not enough memory for this.\nHint: --memory-limit reads in smaller pieces."
+    if isinstance(error, RuntimeError) and NO_THREAD in str(error):
+        return (
+            "no further thread can be started: memory or the number of processes is too limited.\n"
+            "Hint: raise the limit (ulimit -v, ulimit -u)."
+        )
     if isinstance(error, RecursionError):
         return "the input is nested too deeply.\nHint: check that it is what you meant to give."
     if isinstance(error, UnicodeEncodeError):

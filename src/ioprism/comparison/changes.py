@@ -15,27 +15,15 @@ from typing import Any
 import polars as pl
 
 from ioprism.characteristics.totals import Amount, Characteristics
-from ioprism.comparison.repetitions import LEVEL, Difference, difference
+from ioprism.comparison.repetitions import Difference, difference
 from ioprism.model.result import Result, pick
-from ioprism.model.verdict import Finding
+from ioprism.model.verdict import Cause, Finding
 from ioprism.units import format_bytes, format_counted
 
-SAME = 0.02  # single runs: ratios closer to 1 than this are called the same
+SAME = 0.02  # single runs: numbers that differ by a smaller share are called the same
 SAME_WORK = 0.05  # sides whose bytes differ by more did other work
 REMOVED = 0.5  # a cause whose saving shrank to less than this share was removed by the change
 ROUNDING = 1e-9  # of a sum: what is left over by its last digits
-
-
-@dataclass(frozen=True, slots=True)
-class RunCause:
-    """A cause in the diagnosis of one run: what removing it would save, in seconds."""
-
-    code: str
-    title: str
-    culprit: Mapping[str, Any]
-    seconds: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +34,7 @@ class ComparedRun:
     findings: tuple[Finding, ...] = ()
     runtime: float | None = None  # seconds
     stall: float | None = None  # seconds of the run in which I/O stalls it
-    causes: tuple[RunCause, ...] = ()  # largest saving first
+    causes: tuple[Cause, ...] = ()  # of its diagnosis, largest saving first
     format: str = ""  # of its trace
 
 
@@ -180,8 +168,8 @@ class Comparison(Result):
             "promised": self.promised,
             "promise": None if self.promise is None else asdict(self.promise),
             "delivered": self.delivered,
-            "run_time": _difference_dict(self.runtime),
-            "io_stall": _difference_dict(self.stall),
+            "run_time": None if self.runtime is None else self.runtime.to_dict(),
+            "io_stall": None if self.stall is None else self.stall.to_dict(),
             "causes": [{**asdict(cause), "removed": cause.removed} for cause in self.causes],
             "not_comparable": list(self.warnings),
             "metrics": [metric.to_dict() for metric in self.metrics],
@@ -202,21 +190,6 @@ class Comparison(Result):
         """Return the answer in one line."""
         gone = format_counted(len(self.gone), "finding")
         return f"{self.verdict}; {gone} gone, {len(self.new)} new, {len(self.kept)} kept"
-
-
-def _difference_dict(found: Difference | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    repeated = found.low is not None
-    return {
-        "before": found.before,
-        "after": found.after,
-        "saved": found.saved,
-        "interval": {"low": found.low, "high": found.high, "level": LEVEL} if repeated else None,
-        "change": found.change,
-        "noise": found.noise,
-        "beyond_noise": found.beyond_noise,
-    }
 
 
 def compare(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) -> Comparison:
@@ -252,27 +225,27 @@ def _difference(
 
 def _causes(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) -> Iterator[CauseChange]:
     """Yield the causes of the runs before, largest saving first, and what is left of each."""
-    sums: dict[str, list[RunCause]] = {}
+    causes: dict[str, Cause] = {}
     for run in before:
         for cause in run.causes:
-            sums.setdefault(cause.code, []).append(cause)
-    left: dict[str, float] = {}
-    for run in after:
-        for cause in run.causes:
-            left[cause.code] = left.get(cause.code, 0.0) + cause.seconds / len(after)
-    runs = len(before)
-    changes = [
+            causes.setdefault(cause.code, cause)
+
+    def mean(runs: Sequence[ComparedRun], code: str, number: str) -> float:
+        savings = (cause.saving for run in runs for cause in run.causes if cause.code == code)
+        return float(sum(getattr(saving, number) for saving in savings)) / len(runs)
+
+    changes = (
         CauseChange(
             code,
-            causes[0].title,
-            causes[0].culprit,
-            before=sum(cause.seconds for cause in causes) / runs,
-            low=sum(cause.low for cause in causes) / runs,
-            high=sum(cause.high for cause in causes) / runs,
-            after=left.get(code, 0.0),
+            cause.title,
+            cause.culprit,
+            before=mean(before, code, "seconds"),
+            low=mean(before, code, "low"),
+            high=mean(before, code, "high"),
+            after=mean(after, code, "seconds"),
         )
-        for code, causes in sums.items()
-    ]
+        for code, cause in causes.items()
+    )
     yield from sorted(changes, key=lambda change: -change.before)
 
 
@@ -282,13 +255,10 @@ def _promise(causes: Sequence[CauseChange]) -> Promise | None:
     chosen = removed or causes[:1]
     if not chosen:
         return None
-    return Promise(
-        sum(cause.before for cause in chosen),
-        sum(cause.low for cause in chosen),
-        sum(cause.high for cause in chosen),
-        tuple(cause.code for cause in chosen),
-        bool(removed),
+    seconds, low, high = (
+        sum(getattr(cause, number) for cause in chosen) for number in ("before", "low", "high")
     )
+    return Promise(seconds, low, high, tuple(cause.code for cause in chosen), bool(removed))
 
 
 def _unlike(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) -> Iterator[str]:
@@ -339,16 +309,13 @@ def _metrics(before: Sequence[ComparedRun], after: Sequence[ComparedRun]) -> Ite
     """Yield every number: its mean on each side, and whether noise explains the difference."""
     for name, (value, less_is_better) in NUMBERS.items():
         change = _difference(before, after, value)
-        if change is None:  # not every run has it
-            old, new = (_mean([value(run) for run in runs]) for runs in (before, after))
-            yield Metric(name, old, new, less_is_better)
-        else:
+        if change is not None:
             yield Metric(name, change.before, change.after, less_is_better, change.beyond_noise)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+            continue
+        sides = ([value(run) for run in runs] for runs in (before, after))
+        known = ([number for number in side if number is not None] for side in sides)
+        old, new = (fmean(side) if side else None for side in known)
+        yield Metric(name, old, new, less_is_better)
 
 
 Number = Callable[[ComparedRun], float | None]

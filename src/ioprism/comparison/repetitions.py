@@ -13,12 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, count
 from statistics import NormalDist, fmean, median, variance
+from typing import Any
 
+from ioprism.model.arrays import MAD_TO_DEVIATION
+from ioprism.model.result import pick
 from ioprism.phase_detection.find import Phase, Phases
 
-LEVEL = 0.95  # of the interval of a difference: the convention
+LEVEL = 0.95  # of the interval of a difference, and of changes that are found: the convention
 # Of a regression: a test suite that runs on every change should fail for nothing once in a hundred.
 MAX_FALSE_ALARM = 0.01
 # On each side, to judge a regression: if one run in six is an outlier, two on one side and none on
@@ -26,10 +29,7 @@ MAX_FALSE_ALARM = 0.01
 MIN_RUNS = 3
 MIN_BULK = 5  # runs of a side needed to recognise outliers
 MOST_EXACT = 30  # runs on each side; beyond, the normal approximation is good to three digits
-NORMAL_MAD = 1.4826  # standard deviation over median absolute deviation, of normal noise
 MOST_RUNS = 100  # on each side: more repetitions are not practical
-TERMS = 200  # of a continued fraction that converges in a few dozen
-HALVINGS = 60  # of an interval: to the last digit of a float
 TINY = 1e-300
 
 
@@ -56,6 +56,15 @@ class Difference:
         if self.low is None or self.high is None:
             return None
         return self.low > 0 or self.high < 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        repeated = self.low is not None
+        return {
+            **pick(self, "before", "after", "saved"),
+            "interval": {**pick(self, "low", "high"), "level": LEVEL} if repeated else None,
+            **pick(self, "change", "noise", "beyond_noise"),
+        }
 
     def is_regression(self, share: float) -> bool:
         """Whether it is slower by at least this share, and noise hardly ever explains it."""
@@ -111,14 +120,14 @@ def _below(first: int, second: int) -> list[float]:
     pairs = first * second
     if max(first, second) > MOST_EXACT:
         law = NormalDist(pairs / 2, math.sqrt(pairs * (first + second + 1) / 12))
-        return [law.cdf(count + 0.5) for count in range(pairs + 1)]
+        return [law.cdf(place + 0.5) for place in range(pairs + 1)]
     # Counts of orders: the coefficients of a Gaussian binomial, factor by factor.
     ways = [1] + [0] * pairs
     for number in range(1, first + 1):
-        for count in range(pairs, second + number - 1, -1):
-            ways[count] -= ways[count - second - number]
-        for count in range(number, pairs + 1):
-            ways[count] += ways[count - number]
+        for place in range(pairs, second + number - 1, -1):
+            ways[place] -= ways[place - second - number]
+        for place in range(number, pairs + 1):
+            ways[place] += ways[place - number]
     total = math.comb(first + second, first)
     return [sum_of_ways / total for sum_of_ways in accumulate(ways)]
 
@@ -154,7 +163,7 @@ def _deviation(side: Sequence[float]) -> float:
     if len(side) < MIN_BULK:
         return math.sqrt(variance(side))
     middle = median(side)
-    return NORMAL_MAD * median(abs(seconds - middle) for seconds in side)
+    return MAD_TO_DEVIATION * median(abs(seconds - middle) for seconds in side)
 
 
 def runs_needed(noise: float, share: float) -> int | None:
@@ -165,7 +174,7 @@ def runs_needed(noise: float, share: float) -> int | None:
     """
     for runs in range(2, MOST_RUNS + 1):
         freedom = 2 * (runs - 1)
-        wanted = student_quantile(1 - MAX_FALSE_ALARM, freedom) + student_quantile(0.95, freedom)
+        wanted = student_quantile(1 - MAX_FALSE_ALARM, freedom) + student_quantile(LEVEL, freedom)
         error = noise * math.sqrt((1 + (1 + share) ** 2) / runs)  # noise grows with the run time
         if share >= wanted * error:
             return runs
@@ -181,10 +190,9 @@ def student_cdf(value: float, freedom: float) -> float:
 def student_quantile(probability: float, freedom: float) -> float:
     """Return the value below which Student's t is with a probability of at least a half."""
     low, high = 0.0, 1.0
-    while student_cdf(high, freedom) < probability and high < 1e12:
-        high *= 2
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
+    while student_cdf(high, freedom) < probability:
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if student_cdf(middle, freedom) < probability else (low, middle)
     return high
 
@@ -204,7 +212,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
     numerator, denominator = 1.0, 1 - (a + b) * x / (a + 1)
     denominator = 1 / (denominator or TINY)
     fraction = denominator
-    for m in range(1, TERMS):
+    for m in count(1):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
@@ -212,7 +220,7 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
             numerator = (1 + term / numerator) or TINY
             step = denominator * numerator
             fraction *= step
-        if abs(step - 1) < 1e-14:
+        if not abs(step - 1) >= 1e-14:  # also where it is not a number
             break
     return front * fraction
 

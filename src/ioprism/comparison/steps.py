@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ioprism.comparison.changes import ComparedRun, Comparison, RunCause, compare
+from ioprism.comparison.changes import ComparedRun, Comparison, compare
 from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace
 from ioprism.model.trace import Trace
@@ -76,29 +76,15 @@ def _runs(side: Side, seconds: Sequence[float] | None) -> list[ComparedRun]:
             characteristics=document.characteristics,
             findings=document.findings,
             runtime=length,
-            stall=stall,
-            causes=causes,
+            stall=stall_of(document),
+            causes=document.verdict.causes,
             format=document.trace.format,
         )
         for document, length in zip(side.documents, lengths, strict=True)
-        for stall, causes in (diagnosed_stall(document),)
     ]
 
 
-def diagnosed_stall(document: Document) -> tuple[float | None, tuple[RunCause, ...]]:
-    """Return the stall seconds and the causes of a run: all that is taken from its diagnosis."""
+def stall_of(document: Document) -> float | None:
+    """Return the stall seconds of a run; None where it cannot be judged."""
     verdict = document.verdict
-    if verdict.status == "cannot-judge":
-        return None, ()
-    causes = (
-        RunCause(
-            code=cause.code,
-            title=cause.title,
-            culprit=cause.culprit,
-            seconds=float(cause.saving.seconds),
-            low=float(cause.saving.low),
-            high=float(cause.saving.high),
-        )
-        for cause in verdict.causes
-    )
-    return float(verdict.io_stall.seconds), tuple(causes)
+    return None if verdict.status == "cannot-judge" else float(verdict.io_stall.seconds)

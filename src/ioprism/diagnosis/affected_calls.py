@@ -1,36 +1,134 @@
-"""Which calls of a trace a finding is about, as conditions on events and on main-view rows."""
+"""What findings ask of a per-call trace: what it adds to counters, and which calls they concern."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from operator import methodcaller
 
 import polars as pl
 
-from ioprism.diagnosis.evidence_of_calls import stripe_sizes
+from ioprism.diagnosis.evidence import Callers
 from ioprism.diagnosis.limits import MAJORITY
 from ioprism.diagnosis.rules.rule import Hit, Rule
 from ioprism.diagnosis.sampling import MOST_CALLS, first_look
-from ioprism.engine.base import Engine
-from ioprism.model.schema import OPERATIONS
-from ioprism.model.trace import LAYERS, Partition, Trace, Warn
-from ioprism.model.usage import DIRECTIONS, NAMELESS
+from ioprism.diagnosis.training import change_events
+from ioprism.engine.base import Engine, View
+from ioprism.formats.darshan.meaning import DATA_MODULES
+from ioprism.model.schema import EVENTS, OPERATIONS
+from ioprism.model.trace import LAYERS, Trace
+from ioprism.model.usage import DIRECTIONS, NAMELESS, RankLoad, Usage
+from ioprism.phase_detection.find import LayerPhases, phases_beside
 from ioprism.settings import Thresholds
-from ioprism.views.access import BACKWARD, REPEATED, TimeOfCalls, misalignment
+from ioprism.views.access import (
+    BACKWARD,
+    REPEATED,
+    AccessPattern,
+    TimeOfCalls,
+    TouchedRanges,
+    misalignment,
+)
 from ioprism.views.call_class import SLOTS
+from ioprism.views.counters import event_usages, rank_loads, target_bytes
+from ioprism.views.intervals import Extent
+from ioprism.views.totals import TargetLoad
 
 
-@dataclass(frozen=True, slots=True)
-class _Some:
-    """Those events of a partition for which something holds."""
+@dataclass(frozen=True, slots=True, eq=False)
+class CallEvidence:
+    """Tables over all calls."""
 
-    partition: Partition
-    condition: pl.Expr
+    access: pl.DataFrame
+    touched: pl.DataFrame
+    loads: Mapping[str, RankLoad]
+    phases: Mapping[str, LayerPhases]
+    targets: Mapping[str, Mapping[int, int]] | None
+    hosts: Mapping[int, str]
+    callers: Callers
 
-    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield them in pieces of bounded size."""
-        for batch in self.partition.batches(warn):
-            yield batch.filter(self.condition)
+    @classmethod
+    def of(cls, trace: Trace, engine: Engine, thresholds: Thresholds) -> CallEvidence:
+        """Look at all calls of a trace."""
+        views = call_views(trace, thresholds)
+        phases, (seen, targets, *rest, _) = phases_beside(trace, engine, *views)
+        whole = seen.filter(pl.col("operation") != "other")  # waitpid and similar calls are not I/O
+        by_rank = whole.group_by("layer", "rank", "operation").agg(
+            pl.col("operations", "bytes", "seconds").sum()
+        )
+        touched = rest[0] if rest else TouchedRanges().partial(EVENTS.empty().lazy()).collect()
+        hosts = trace.processes.drop_nulls("host").unique("rank", keep="first")
+        return cls(
+            whole,
+            touched,
+            rank_loads(by_rank),
+            phases.layers,
+            target_bytes(targets) if striped_files(trace).height else None,
+            dict(hosts.select("rank", "host").iter_rows()),
+            _callers(whole),
+        )
+
+    def usages(self, without: frozenset[int]) -> Iterator[Usage]:
+        """The columns of each layer."""
+        return event_usages(self.access, self.touched, without=sorted(without))
+
+    def concurrency(self) -> float | None:
+        """Return how many processes are at work at a time; those of a workflow follow each other.
+
+        A process is at work from its first call to its last; times when none is do not count.
+        """
+        spans = self.access.group_by("rank").agg(pl.col("begin").min(), pl.col("finish").max())
+        reached = pl.col("finish").cum_max()
+        since = pl.max_horizontal(pl.col("begin"), reached.shift(1))
+        busy = spans.sort("begin").select((reached - since).clip(lower_bound=0.0).sum()).item()
+        whole = float((spans["finish"] - spans["begin"]).sum())
+        return whole / busy if busy else None
+
+    def peers(self, processes: pl.DataFrame, without: frozenset[int]) -> frozenset[int] | None:
+        """The ranks of the program that moves most; None where all run the same one.
+
+        What launchers, shells and small tools move says nothing of the balance between ranks.
+        """
+        named = processes.drop_nulls("application").unique("rank", keep="first")
+        if named["application"].n_unique() < 2:
+            return None
+        data = pl.col("operation").is_in(["read", "write"]) & ~pl.col("file").is_in(sorted(without))
+        moved = self.access.filter(data).group_by("rank").agg(pl.col("bytes").sum())
+        sums = named.join(moved, on="rank").group_by("application").agg(pl.col("bytes").sum())
+        most = sums.sort("bytes", "application", descending=[True, False]).head(1)
+        return frozenset(named.join(most, on="application", how="semi")["rank"])
+
+
+def call_views(trace: Trace, thresholds: Thresholds) -> tuple[View, ...]:
+    """Return what rules, and bursts among phases, ask of calls with nothing known before."""
+    access = AccessPattern(
+        thresholds.small_bytes, max(1, int(thresholds.alignment)), stripe_sizes(trace)
+    )
+    counted = {DATA_MODULES[name].layer for name in trace.counters if name in DATA_MODULES}
+    # Where POSIX counters exist, the byte ranges of calls are not needed.
+    ranges = () if "posix" in counted else (TouchedRanges(),)
+    return access, TargetLoad(striped_files(trace)), *ranges, Extent()
+
+
+def striped_files(trace: Trace) -> pl.DataFrame:
+    """Return file, stripe_size and targets of each file whose targets are known."""
+    return trace.files.drop_nulls(["stripe_size", "targets"]).select(
+        "file", "stripe_size", "targets"
+    )
+
+
+def stripe_sizes(trace: Trace) -> dict[int, int]:
+    """Return the stripe size of each file whose layout is known."""
+    known = trace.files.filter(pl.col("stripe_size") > 0)
+    return dict(known.select("file", "stripe_size").iter_rows())
+
+
+def _callers(access: pl.DataFrame) -> Callers:
+    """The ranks that read, and those that write, each file in POSIX."""
+    data = access.filter(
+        (pl.col("layer") == "posix") & pl.col("operation").is_in(["read", "write"])
+    )
+    grouped = data.drop_nulls("file").group_by("file", "operation").agg(pl.col("rank").unique())
+    return {(file, direction): frozenset(ranks) for file, direction, ranks in grouped.iter_rows()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +166,7 @@ class Concern:
         """Leave out calls that rows of the main view would not tell from the others."""
         if self.below is None and self.misaligned is None and self.collective is None:
             return trace
-        condition = ~self._kind() | self._single()
-        some = tuple(_Some(partition, condition) for partition in trace.partitions)
-        return trace.derive(partitions=some)
+        return change_events(trace, methodcaller("filter", ~self._kind() | self._single()))
 
     def of_rows(self) -> pl.Expr:
         """The condition on rows of the main view; of counters, only the mean size is known."""

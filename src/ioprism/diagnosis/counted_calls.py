@@ -7,7 +7,7 @@ request, and syncs behind one, where their rank pauses longest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ from ioprism.diagnosis.rows import (
     merge_rows,
     no_rows,
     single_calls,
+    unique,
 )
 from ioprism.model.arrays import believable_metadata
 
@@ -57,6 +58,7 @@ class _Records:
 
 def rows_known_by_counters(
     table: pl.DataFrame | None,
+    streams: pl.DataFrame | None,
     rows: CallRows,
     numbers: Ints,
     *,
@@ -64,14 +66,44 @@ def rows_known_by_counters(
     share: float,
     runtime: float | None,
 ) -> CountedCalls:
-    """Return what the POSIX counters add to the traced calls of a job with so many ranks.
+    """Return what counters add to the traced calls of a job with so many ranks.
 
-    Where the trace itself has metadata calls, counters add nothing. `share` is the part of the
-    job's I/O that the traced calls stand for.
+    Where the trace itself has metadata calls, counters add nothing.
+
+    Args:
+        table: POSIX counters.
+        streams: STDIO counters. A file with traced requests may be closed as a stream.
+        rows: traced calls.
+        numbers: the log's number of each rank.
+        ranks: of the job.
+        share: of the job's I/O that the traced calls stand for.
+        runtime: seconds.
     """
     nothing = np.zeros(len(numbers))
     if table is None or (rows.kind == METADATA).any() or not len(rows):
         return CountedCalls(no_rows(), nothing, nothing)
+    posix = _module_calls(table, rows, numbers, ranks=ranks, share=share, runtime=runtime)
+    if streams is None:
+        return posix
+    traced = unique(rows.file[rows.file >= 0])
+    table = streams.filter(pl.col("file").is_in(pl.Series(traced).implode())).rename(
+        lambda name: name.replace("STDIO_", "POSIX_")
+    )
+    known = merge_rows(rows, posix.rows)
+    stdio = _module_calls(table, known, numbers, ranks=ranks, share=share, runtime=runtime)
+    return CountedCalls(merge_rows(posix.rows, stdio.rows), posix.syncs, posix.opens)
+
+
+def _module_calls(
+    table: pl.DataFrame,
+    rows: CallRows,
+    numbers: Ints,
+    *,
+    ranks: int,
+    share: float,
+    runtime: float | None,
+) -> CountedCalls:
+    nothing = np.zeros(len(numbers))
     records = _records(table, rows, numbers, ranks)
     if not believable_metadata(records.rank, records.meta, runtime):
         return CountedCalls(no_rows(), nothing, nothing)
@@ -112,7 +144,7 @@ def _records(table: pl.DataFrame, rows: CallRows, numbers: Ints, job_ranks: int)
     own = np.flatnonzero(
         (number >= 0) & (np.append(numbers, UNKNOWN)[np.minimum(place, len(numbers))] == number)
     )
-    users = np.unique(rows.file * (len(numbers) + 1) + rows.rank)
+    users = unique(rows.file * (len(numbers) + 1) + rows.rank)
     shared, ranks, present = _expand(np.flatnonzero(number < 0), file, users, len(numbers))
     entry = np.concatenate((own, shared))
     rank = np.concatenate((place[own], ranks))
@@ -218,7 +250,8 @@ def _place(
 ) -> CallRows:
     """Put seconds of each record into the longest pauses next to its requests.
 
-    Syncs follow a write, metadata calls come before a request. There are as many as `counts`.
+    Syncs follow a request (a database reads between its last write and the sync), metadata calls
+    come before one. There are as many as `counts`.
     """
     wanted = np.flatnonzero(seconds > 0)
     if not len(wanted):
@@ -228,10 +261,11 @@ def _place(
     order = wanted[np.argsort(key_of[wanted], kind="stable")]
     names = key_of[order]
     begin, end = _pauses(rows, records, order, behind=kind == SYNC, runtime=runtime)
-    beside = (rows.kind == WRITE) if kind == SYNC else rows.moves_data
     key = rows.rank * files + rows.file
     place = np.minimum(np.searchsorted(names, key), len(names) - 1)
-    mine = np.flatnonzero(beside & (names[place] == key) & (rows.file >= 0) & (end > begin))
+    mine = np.flatnonzero(
+        rows.moves_data & (names[place] == key) & (rows.file >= 0) & (end > begin)
+    )
     group = place[mine]
     pause = (end - begin)[mine]
     # Of each record, as many pauses as there are calls, the longest first.
@@ -244,20 +278,7 @@ def _place(
     made = counts[order][group] / np.maximum(1, np.bincount(group, minlength=len(names))[group])
     at = begin[mine] if kind == SYNC else end[mine] - lengths
     placed = _metadata_rows(at, lengths, rows.rank[mine], rows.file[mine], kind)
-    return CallRows(
-        placed.start,
-        placed.end,
-        placed.rank,
-        placed.file,
-        placed.kind,
-        placed.offset,
-        placed.bytes,
-        np.maximum(made, 1e-9),
-        placed.seconds,
-        placed.total,
-        placed.longest,
-        placed.inferred,
-    ).select(lengths > 0)
+    return replace(placed, count=np.maximum(made, 1e-9)).select(lengths > 0)
 
 
 def _pauses(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from ioprism.model.trace import Trace
     from ioprism.phase_detection.find import LayerPhases
 
+N = TypeVar("N", int, float)
 Callers = Mapping[tuple[int, str], frozenset[int]]  # file and direction -> ranks in POSIX
 
+PAGE = 4096  # bytes, of Linux on most processors; pipes for signals carry less
 HOLES = 2  # times what is asked for: what a library reads beyond that, it reads for itself
 
 
@@ -128,7 +130,7 @@ class Evidence:
         upper, lower = self.usages.get("mpiio"), self.usages.get("posix")
         if upper is None or lower is None:
             return frozenset()
-        asked, read = (_sums(usage, usage.moves["read"].bytes) for usage in (upper, lower))
+        asked, read = (sum_by(usage.file, usage.moves["read"].bytes) for usage in (upper, lower))
         return frozenset(f for f, size in asked.items() if size and read.get(f, 0) > HOLES * size)
 
     @cached_property
@@ -151,9 +153,11 @@ class Evidence:
                 own[rank] = own.get(rank, 0.0) + time
             elif time:
                 mean, part = time / self.ranks, min(1.0, time / (whole[place] or time))
-                slowest, longest = _slowest_of(usage, place)
                 shared += mean
-                own[slowest] = own.get(slowest, 0.0) + max(0.0, longest * part - mean)
+                if usage.spread is not None:
+                    slowest, longest = usage.spread.slowest[place], usage.spread.slowest_seconds
+                    beyond = max(0.0, longest[place] * part - mean)
+                    own[slowest] = own.get(slowest, 0.0) + beyond
         return max(own.values(), default=0.0) + shared
 
     def negligible(self, seconds: float) -> bool:
@@ -163,18 +167,11 @@ class Evidence:
         return seconds < max(share, limits.negligible_seconds)
 
 
-def _slowest_of(usage: Usage, place: int) -> tuple[int, float]:
-    """The slowest rank of a record of all ranks, and its seconds; 0 where they are not known."""
-    if usage.spread is None:
-        return EVERYONE, 0.0
-    return usage.spread.slowest[place], usage.spread.slowest_seconds[place]
-
-
-def _sums(usage: Usage, values: Counts) -> dict[int, int]:
-    """Sums by file."""
-    sums: dict[int, int] = {}
-    for file, value in zip(usage.file, values, strict=True):
-        sums[file] = sums.get(file, 0) + value
+def sum_by(keys: Iterable[int], values: Iterable[N]) -> dict[int, N]:
+    """Add up values by key."""
+    sums: dict[int, N] = {}
+    for key, value in zip(keys, values, strict=True):
+        sums[key] = sums.get(key, 0) + value
     return sums
 
 
@@ -215,9 +212,7 @@ def _align_to_stripes(counted: Usage, seen: Usage | None, files: FileFacts) -> U
     """Judge striped files by their stripes, which calls tell; Darshan counts by its own block."""
     if counted.misaligned is None or seen is None or seen.misaligned is None or not files.striping:
         return counted
-    crossing: dict[int, int] = {}
-    for file, count in zip(seen.file, seen.misaligned, strict=True):
-        crossing[file] = crossing.get(file, 0) + count
+    crossing = sum_by(seen.file, seen.misaligned)
     seen_files = set(crossing)
     told: Counts = []
     for file, count in zip(counted.file, counted.misaligned, strict=True):
@@ -258,7 +253,7 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
     if not trace.partitions:
         return counted
     files, usages = counted.files, counted.usages
-    from ioprism.diagnosis.evidence_of_calls import CallEvidence
+    from ioprism.diagnosis.affected_calls import CallEvidence
 
     calls = CallEvidence.of(trace, engine, thresholds)
     seen = {u.layer: u for u in calls.usages(files.not_data)}
@@ -279,7 +274,6 @@ def evidence_of_trace(trace: Trace, engine: Engine, thresholds: Thresholds) -> E
 
 
 NAMED = re.compile(r"(?:^|[^a-z])(?:pipe|fifo)s?(?:[^a-z]|$)", re.IGNORECASE)
-MESSAGES = 4096  # bytes: a pipe that processes signal each other through carries less
 BEYOND = 1000  # times the other opens of the log: storage does not serve one file that much slower
 LONG = 1.0  # seconds: shorter opens are not worth a doubt
 ENDLESS = 60.0  # seconds of every open, where the log has no other opens to compare with
@@ -299,12 +293,11 @@ def without_pipes(usage: Usage, paths: Mapping[int, str] | None = None) -> Usage
     others = [time for time, stream in zip(each, streams, strict=True) if not stream]
     beyond = max(LONG, BEYOND * median(np.array(others))) if others else ENDLESS
     names = paths or {}
-    told = [
-        0.0 if stream and (time > beyond or _is_named(names.get(file, ""))) else spent
-        for time, stream, file, spent in zip(
-            each, streams, usage.file, usage.metadata_seconds, strict=True
-        )
-    ]
+    told = list(usage.metadata_seconds)
+    for place, (time, stream, file) in enumerate(zip(each, streams, usage.file, strict=True)):
+        name = names.get(file, "").rpartition("/")[2]
+        if stream and (time > beyond or NAMED.search(name)):
+            told[place] = 0.0
     return replace(usage, metadata_seconds=told)
 
 
@@ -312,16 +305,9 @@ def _streams(usage: Usage) -> list[bool]:
     """Whether one process does nothing to a file but pass a few bytes."""
     entries = zip(usage.rank, usage.seeks, usage.stats, usage.bytes, strict=True)
     return [
-        rank != EVERYONE and seeks == stats == 0 and 0 < moved < MESSAGES
+        rank != EVERYONE and seeks == stats == 0 and 0 < moved < PAGE
         for rank, seeks, stats, moved in entries
     ]
-
-
-def _is_named(path: str) -> bool:
-    return NAMED.search(path.rpartition("/")[2]) is not None
-
-
-PAGE = 4096  # bytes, of Linux on most processors
 
 
 def by_stripes(usage: Usage, striping: Mapping[int, Striping]) -> Usage:

@@ -18,6 +18,7 @@ from ioprism.diagnosis.late_ranks import (
     start_at_last_arrival,
 )
 from ioprism.diagnosis.limits import Limits
+from ioprism.diagnosis.locks import join_lock_waits
 from ioprism.diagnosis.observed import LibraryCalls, LibraryFile, Observed
 from ioprism.diagnosis.rows import (
     KINDS,
@@ -32,10 +33,12 @@ from ioprism.diagnosis.rows import (
     merge_rows,
     own_time,
     single_calls,
+    unique,
 )
-from ioprism.diagnosis.sampling import NOT_IO, SampledCalls, sampled_calls
+from ioprism.diagnosis.sampling import COLUMNS, NOT_IO, SampledCalls, sampled_calls
 from ioprism.diagnosis.targets import Files
 from ioprism.engine.base import Engine
+from ioprism.formats.calls import LOCKS
 from ioprism.model.arrays import unite
 from ioprism.model.schema import without_data
 from ioprism.model.trace import Trace
@@ -50,20 +53,21 @@ def observe_calls(trace: Trace, engine: Engine, limits: Limits) -> Observed:
     files = trace.files.sort("file")
     sample = sampled_calls(trace, engine)
     events = _io_events(sample.events, files)
-    numbers = np.unique(events["unit"].to_numpy()).astype(np.int64)
+    numbers = unique(events["unit"].to_numpy()).astype(np.int64)
     events = events.with_columns(unit=pl.lit(numbers).search_sorted(pl.col("unit")).cast(pl.Int64))
     layers = set(events["layer"].cast(pl.String).unique().to_list())
     lowest = [name for name in STORAGE_LAYERS if name in layers] or sorted(layers)[:1]
     is_low = pl.col("layer").cast(pl.String).is_in(lowest)
     counters = {
         name: with_file_rows(trace.counters[name], files)
-        for name in ("POSIX", "MPI-IO")
+        for name in ("POSIX", "STDIO", "MPI-IO")
         if name in trace.counters
     }
     below, above = events.filter(is_low), _library_calls(events.filter(~is_low), counters)
-    rows = _call_rows(below)
+    rows = _call_rows(below, limits)
     counted = rows_known_by_counters(
         counters.get("POSIX"),
+        counters.get("STDIO"),
         rows,
         numbers,
         ranks=trace.job.ranks or len(numbers),
@@ -111,6 +115,7 @@ def observe_calls(trace: Trace, engine: Engine, limits: Limits) -> Observed:
         system_targets=trace.file_facts.system_targets or 0,
         synchronised=waits,
         late=late,
+        streams=_streams(below),
     )
 
 
@@ -206,7 +211,7 @@ def _ranks(trace: Trace, events: pl.DataFrame, rows: CallRows, numbers: Ints) ->
     known = max(trace.job.ranks or 0, len(numbers))
     if known > 1 or "counters" in trace.detail:
         return known
-    written = np.unique(rows.file[(rows.kind == WRITE) & (rows.file >= 0)])[:MAX_NAMES]
+    written = unique(rows.file[(rows.kind == WRITE) & (rows.file >= 0)])[:MAX_NAMES]
     paths = trace.files.sort("file")["path"].gather(written.tolist()).to_list()
     return processes_said(trace.job.executable, filter(None, paths)) or known
 
@@ -224,15 +229,13 @@ def with_file_rows(table: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
 
 def _io_events(events: pl.DataFrame, files: pl.DataFrame) -> pl.DataFrame:
     """All I/O calls on data, with one column for who made them."""
-    if not events.height:
-        return _EMPTY
     chosen = (
         pl.col("layer").cast(pl.String).is_in(NOT_IO).not_()
         & pl.col("file").is_in(_not_storage(files).implode()).fill_null(value=False).not_()
         & (pl.col("end") >= pl.col("start"))
     )
     unit = pl.coalesce(pl.col("rank").cast(pl.Int64), pl.col("process").cast(pl.Int64), pl.lit(0))
-    wanted = ("start", "end", "layer", "operation", "file", "offset", "bytes", "collective")
+    wanted = (name for name in COLUMNS if name not in ("rank", "process"))
     return with_file_rows(events.filter(chosen).select(unit.alias("unit"), *wanted), files)
 
 
@@ -242,22 +245,7 @@ def _not_storage(files: pl.DataFrame) -> pl.Series:
     return pl.concat([without_data(files), memory.cast(without_data(files).dtype)])
 
 
-_EMPTY = pl.DataFrame(
-    schema={
-        "unit": pl.Int64,
-        "start": pl.Float64,
-        "end": pl.Float64,
-        "layer": pl.String,
-        "operation": pl.String,
-        "file": pl.Int64,
-        "offset": pl.Int64,
-        "bytes": pl.Int64,
-        "collective": pl.Boolean,
-    }
-)
-
-
-def _call_rows(events: pl.DataFrame) -> CallRows:
+def _call_rows(events: pl.DataFrame, limits: Limits) -> CallRows:
     operation = pl.col("operation").cast(pl.String)
     table = events.select(
         "start",
@@ -267,9 +255,30 @@ def _call_rows(events: pl.DataFrame) -> CallRows:
         file=pl.col("file").cast(pl.Int64).fill_null(UNKNOWN),
         offset=pl.col("offset").fill_null(UNKNOWN),
         bytes=pl.col("bytes").fill_null(0),
-    )
+        lock=_is_lock(events),
+    ).sort("unit", "start", maintain_order=True)
     names = ("start", "end", "unit", "file", "kind", "offset", "bytes")
-    return single_calls(*(table[name].to_numpy() for name in names)).sort()
+    rows = single_calls(*(table[name].to_numpy() for name in names))
+    return join_lock_waits(rows, table["lock"].to_numpy(), limits)
+
+
+def _streams(below: pl.DataFrame) -> Ints:
+    """Files whose data only streams of the C library move."""
+    data = below.filter(pl.col("operation").cast(pl.String).is_in(["read", "write"]))
+    layer = data["layer"].cast(pl.String)
+    stdio, posix = (
+        set(data["file"].filter(layer == name).drop_nulls().unique()) for name in ("stdio", "posix")
+    )
+    return np.fromiter(stdio - posix, np.int64)
+
+
+def _is_lock(events: pl.DataFrame) -> pl.Expr:
+    """Whether each call locks or unlocks a file; few names are looked at, not all calls."""
+    names = events["function"].unique().drop_nulls().cast(pl.String)
+    locks = LOCKS.intersection(names.to_list())
+    if not locks:
+        return pl.lit(value=False)
+    return pl.col("function").cast(pl.String).is_in(sorted(locks)).fill_null(value=False)
 
 
 def _library_calls(events: pl.DataFrame, counters: Mapping[str, pl.DataFrame]) -> LibraryCalls:
@@ -317,7 +326,7 @@ def _library_files(above: LibraryCalls) -> tuple[LibraryFile, ...]:
     """Sum up reads and writes through MPI-IO, by file."""
     moves = above.data & above.mpiio & (above.file >= 0)
     entries = []
-    for file in np.unique(above.file[moves]):
+    for file in unique(above.file[moves]):
         mine = moves & (above.file == file)
         moved, rank = above.bytes[mine], above.rank[mine]
         spent = np.bincount(
@@ -330,7 +339,7 @@ def _library_files(above: LibraryCalls) -> tuple[LibraryFile, ...]:
                 (int(-moved[moved < 0].sum()), int(moved[moved > 0].sum())),
                 int(mine.sum()),
                 bool(above.collective[mine].any()),
-                len(np.unique(rank)),
+                len(unique(rank)),
                 float(spent.max()),
             )
         )
@@ -358,9 +367,12 @@ def _number(below: pl.DataFrame, operation: str, ranks: int) -> Floats:
     return np.bincount(some["unit"].to_numpy(), minlength=ranks).astype(np.float64)
 
 
+def _of_ranks(trace: Trace, column: str) -> dict[int, str]:
+    return dict(trace.processes.drop_nulls(column).select("rank", column).iter_rows())
+
+
 def _hosts(trace: Trace, numbers: Ints) -> tuple[tuple[str, ...], Ints]:
-    known = trace.processes.filter(pl.col("host").is_not_null())
-    of_rank = dict(zip(known["rank"].to_list(), known["host"].to_list(), strict=True))
+    of_rank = _of_ranks(trace, "host")
     names = sorted(set(of_rank.values()))
     places = {name: place for place, name in enumerate(names)}
     host_of = [places.get(of_rank.get(int(number), ""), UNKNOWN) for number in numbers]
@@ -368,8 +380,7 @@ def _hosts(trace: Trace, numbers: Ints) -> tuple[tuple[str, ...], Ints]:
 
 
 def _applications(trace: Trace, numbers: Ints) -> tuple[str, ...]:
-    known = trace.processes.filter(pl.col("application").is_not_null())
-    of_rank = dict(zip(known["rank"].to_list(), known["application"].to_list(), strict=True))
+    of_rank = _of_ranks(trace, "application")
     if len(set(of_rank.values())) < 2:
         return ()
     return tuple(str(of_rank.get(int(number), "")) for number in numbers)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -23,7 +24,9 @@ from ioprism.diagnosis.rows import (
     Floats,
     Ints,
     IoPhases,
+    concatenate_rows,
     io_phases,
+    unique,
 )
 from ioprism.diagnosis.targets import files_of_log
 from ioprism.model.arrays import believable_metadata, unite
@@ -31,48 +34,33 @@ from ioprism.model.usage import NAMELESS, Usage
 
 STORAGE_LAYERS = ("posix", "stdio", "dfs", "daos")  # that reach storage
 HEAT_LAYERS = ("posix", "stdio")  # the first of them that moved bytes counts
+TURN_ERROR = 1.01  # writes one after the other, over the time from the first to the last of them
 MAX_CELLS = 20_000_000  # phases times ranks that are held in memory
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Columns:
-    """Columns of one layer's records as arrays."""
-
-    usage: Usage
-
-    def array(self, values: Sequence[float] | None) -> Floats:
-        """One column; zeros where the log lacks it."""
-        return np.zeros(len(self.usage)) if values is None else np.asarray(values, np.float64)
-
-    @property
-    def rank(self) -> Ints:
-        return np.asarray(self.usage.rank, np.int64)
-
-    @property
-    def file(self) -> Ints:
-        return np.asarray(self.usage.file, np.int64)
+def _array(usage: Usage, values: Sequence[float] | None) -> Floats:
+    """One column; zeros where the log lacks it."""
+    return np.zeros(len(usage)) if values is None else np.asarray(values, np.float64)
 
 
 def observe_counters(evidence: Evidence, limits: Limits) -> Observed | None:
     """Return what counters show; None where no record of calls to storage names its file."""
     parts = [
-        _layer_rows(evidence.usages[layer], evidence, limits)
+        part
         for layer in STORAGE_LAYERS
         if layer in evidence.usages and not (layer == "daos" and "dfs" in evidence.usages)
+        for part in _layer_rows(evidence.usages[layer], evidence, limits)
     ]
-    tables = [part for part in parts if part is not None and len(part.rows)]
-    if not tables or not sum(float(part.rows.seconds.sum()) for part in tables) > 0:
+    if not sum(float(part[0].seconds.sum()) for part in parts) > 0:
         return None
-    names = CallRows.__slots__
-    columns = [np.concatenate([getattr(p.rows, n) for p in tables]) for n in names]
-    extent, backward = (
-        np.concatenate([getattr(part, name) for part in tables]) for name in ("extent", "backward")
-    )
-    order = np.lexsort((columns[0], columns[2]))
-    rows = CallRows(*(column[order] for column in columns))
-    numbers = np.unique(rows.rank[rows.rank >= 0])
+    unsorted = concatenate_rows(*(part[0] for part in parts))
+    order = np.lexsort((unsorted.start, unsorted.rank))
+    rows = unsorted.select(order)
+    extent = np.concatenate([part[1] for part in parts])[order]
+    backward, jumps = (np.concatenate([part[n] for part in parts])[order] for n in (2, 3))
+    numbers = unique(rows.rank[rows.rank >= 0])
     ranked = np.where(rows.rank >= 0, np.searchsorted(numbers, rows.rank), ALL_RANKS)
-    rows = CallRows(*(ranked if n == "rank" else getattr(rows, n) for n in names))
+    rows = replace(rows, rank=ranked)
     runtime = evidence.runtime or evidence.last_moment
     ranks = max(evidence.job.ranks or 1, int(numbers.max(initial=0)) + 1)
     phases, timed = _phases(rows, runtime, max(1, len(numbers)))
@@ -95,143 +83,105 @@ def observe_counters(evidence: Evidence, limits: Limits) -> Observed | None:
             {"counters"} | ({"heatmap"} if heat else set()) | ({"times"} if timed else set())
         ),
         library_files=_library_files(evidence, ranks),
-        syncs=np.bincount(
-            rows.rank[(rows.kind == SYNC) & (rows.rank >= 0)],
-            rows.count[(rows.kind == SYNC) & (rows.rank >= 0)],
-            minlength=len(numbers),
-        ).astype(np.float64),
-        opens=np.bincount(
-            rows.rank[(rows.kind == METADATA) & (rows.rank >= 0)],
-            rows.count[(rows.kind == METADATA) & (rows.rank >= 0)],
-            minlength=len(numbers),
-        ).astype(np.float64),
+        syncs=_calls_by_rank(rows, SYNC, len(numbers)),
+        opens=_calls_by_rank(rows, METADATA, len(numbers)),
         program=evidence.job.executable or "",
         system_targets=evidence.files.system_targets or 0,
         heat=heat,
-        extent=extent[order],
-        backward=backward[order],
+        extent=extent,
+        backward=backward,
+        jumps=jumps,
+        streams=_streams(evidence),
     )
     return _with_stall(observed, evidence)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _LayerRows:
-    rows: CallRows
-    extent: Ints
-    backward: Floats
+def _streams(evidence: Evidence) -> Ints:
+    """Files that the job only uses through streams of the C library."""
+    files = [
+        set(evidence.usages[layer].file) if layer in evidence.usages else set()
+        for layer in HEAT_LAYERS
+    ]
+    only = files[1] - files[0] - {NAMELESS}
+    return np.fromiter(only, np.int64, len(only))
 
 
-def _layer_rows(usage: Usage, evidence: Evidence, limits: Limits) -> _LayerRows | None:
-    """Rows of the records of one layer on files whose names are known."""
-    columns = _Columns(usage)
-    known = columns.file != NAMELESS
-    if not known.any():
-        return None
+def _calls_by_rank(rows: CallRows, kind: int, ranks: int) -> Floats:
+    own = (rows.kind == kind) & (rows.rank >= 0)
+    return np.bincount(rows.rank[own], rows.count[own], minlength=ranks).astype(np.float64)
+
+
+def _layer_rows(
+    usage: Usage, evidence: Evidence, limits: Limits
+) -> Iterator[tuple[CallRows, Ints, Floats, Floats]]:
+    """Rows of the records of one layer on named files, by kind.
+
+    With their extent, how many calls go back, and how many do not continue the one before.
+    """
+    array = partial(_array, usage)
+    rank, file = (np.asarray(column, np.int64) for column in (usage.rank, usage.file))
+    known = file != NAMELESS
     read, write = usage.moves["read"], usage.moves["write"]
-    seconds = {kind: columns.array(move.seconds) for kind, move in ((READ, read), (WRITE, write))}
-    meta = columns.array(usage.metadata_seconds)
-    if not believable_metadata(columns.rank, meta, evidence.runtime):
+    meta, writing, opens = map(array, (usage.metadata_seconds, write.seconds, usage.opens))
+    if not believable_metadata(rank, meta, evidence.runtime):
         meta = np.zeros(len(usage))
-    sync = _sync_seconds(columns, seconds[WRITE], limits)
     if usage.sync_seconds is not None:
-        sync = columns.array(usage.sync_seconds)
+        sync = array(usage.sync_seconds)
     else:
-        seconds[WRITE] = seconds[WRITE] - sync
-    data, other = _slowest_parts(
-        columns, seconds[READ] + seconds[WRITE] + sync, meta, evidence.ranks
-    )
-    scale = {READ: data, WRITE: data, SYNC: data, METADATA: other}
-    opened, ready, closed = _open_close(columns)
-    nothing = np.zeros(len(usage))
+        sync = _sync_seconds(usage, writing, limits)
+        writing = writing - sync
+    seconds = {READ: array(read.seconds), WRITE: writing, METADATA: meta, SYNC: sync}
+    data, other = _slowest_parts(usage, seconds[READ] + writing + sync, meta, evidence.ranks)
+    opened, ready, _, closed = (array(t or None) for t in usage.open_close or ((),) * 4)
+    ready = np.where(opens == 1, ready, closed)
+    written = array(write.begin), array(write.finish)
     kinds = (
-        (
-            READ,
-            read.operations,
-            read.bytes,
-            seconds[READ],
-            read.longest,
-            columns.array(read.begin),
-            columns.array(read.finish),
-            read.extent,
-        ),
-        (
-            WRITE,
-            write.operations,
-            write.bytes,
-            seconds[WRITE],
-            write.longest,
-            columns.array(write.begin),
-            columns.array(write.finish),
-            write.extent,
-        ),
-        (
-            METADATA,
-            np.asarray(usage.opens) + np.asarray(usage.stats),
-            None,
-            meta,
-            None,
-            opened,
-            np.where(columns.array(usage.opens) == 1, ready, closed),
-            None,
-        ),
-        (
-            SYNC,
-            usage.syncs,
-            None,
-            sync,
-            None,
-            columns.array(write.begin),
-            columns.array(write.finish),
-            None,
-        ),
+        (READ, array(read.operations), read, (array(read.begin), array(read.finish))),
+        (WRITE, array(write.operations), write, written),
+        (METADATA, opens + usage.stats, None, (opened, ready)),
+        (SYNC, array(usage.syncs), None, written),
     )
-    parts, extents, backward = [], [], []
-    for kind, count, moved, spent, longest, begin, finish, extent in kinds:
-        calls = columns.array(count)
-        some = known & ((calls > 0) | (spent > 0))
-        size = columns.array(moved).astype(np.int64)[some]
-        times = begin[some], np.maximum(begin, finish)[some]
-        parts.append(
-            CallRows(
-                *times,
-                columns.rank[some],
-                columns.file[some],
-                np.full(int(some.sum()), kind),
-                np.full(int(some.sum()), UNKNOWN),
-                size,
-                calls[some],
-                (spent * scale[kind])[some],
-                spent[some],
-                (nothing if longest is None else columns.array(longest))[some],
-                np.zeros(int(some.sum()), np.bool_),
-            )
+    for kind, calls, move, (begin, finish) in kinds:
+        some = known & ((calls > 0) | (seconds[kind] > 0))
+        moved, extent, longest = (
+            array(None if move is None else getattr(move, name))[some]
+            for name in ("bytes", "extent", "longest")
         )
-        extents.append(columns.array(extent).astype(np.int64)[some])
-        move = {READ: read, WRITE: write}.get(kind)
-        ahead = calls
+        ahead = joined = calls
         if move is not None and move.forward is not None:
-            ahead = np.add(columns.array(move.forward), columns.array(move.first))
-        backward.append(np.maximum(0.0, calls - ahead)[some])
-    names = CallRows.__slots__
-    rows = CallRows(*(np.concatenate([getattr(p, n) for p in parts]) for n in names))
-    return _LayerRows(rows, np.concatenate(extents), np.concatenate(backward))
+            ahead = array(move.forward) + array(move.first)
+            joined = array(move.consecutive) + array(move.first)
+        number = int(some.sum())
+        rows = CallRows(
+            begin[some],
+            np.maximum(begin, finish)[some],
+            rank[some],
+            file[some],
+            np.full(number, kind),
+            np.full(number, UNKNOWN),
+            moved.astype(np.int64),
+            calls[some],
+            (seconds[kind] * (other if kind == METADATA else data))[some],
+            seconds[kind][some],
+            longest,
+            np.zeros(number, np.bool_),
+        )
+        back, jumps = (np.maximum(0.0, calls - x)[some] for x in (ahead, joined))
+        yield rows, extent.astype(np.int64), back, jumps
 
 
-def _sync_seconds(columns: _Columns, writing: Floats, limits: Limits) -> Floats:
+def _sync_seconds(usage: Usage, writing: Floats, limits: Limits) -> Floats:
     """Seconds in syncs, whose time Darshan adds to that of writes.
 
     Writes take at least a copy to memory, and at most as long as if each were the longest one.
     In between, the geometric mean.
     """
-    usage = columns.usage
-    syncs, writes = columns.array(usage.syncs), columns.array(usage.moves["write"].operations)
-    least, most = write_bounds(
-        writes,
-        columns.array(usage.moves["write"].bytes),
-        columns.array(usage.moves["write"].longest),
-        writing,
-        limits,
+    write = usage.moves["write"]
+    calls, moved, longest = (
+        _array(usage, x) for x in (write.operations, write.bytes, write.longest)
     )
+    least, most = write_bounds(calls, moved, longest, writing, limits)
+    syncs = _array(usage, usage.syncs)
     return np.where(syncs > 0, np.maximum(0.0, writing - np.sqrt(least * most)), 0.0)
 
 
@@ -239,35 +189,30 @@ def write_bounds(
     writes: Floats, moved: Floats, longest: Floats, writing: Floats, limits: Limits
 ) -> tuple[Floats, Floats]:
     """The least and the most seconds that writes may take of the time in writes and syncs."""
-    least = np.minimum(
-        writing, 0.05 * limits.system_call * writes + 0.2 * moved / limits.memory_rate
-    )
+    call, copy = limits.quick_copy
+    copied = call * limits.system_call * writes + copy * moved / limits.memory_rate
+    least = np.minimum(writing, copied)
     # The longest of several calls is at least twice their mean, unless all are equal.
-    mean = np.where(writes >= 8, longest / 2, longest)
+    mean = np.where(writes >= limits.min_calls, longest / 2, longest)
     most = np.where(longest > 0, np.minimum(writing, mean * writes), writing)
     return least, np.maximum(least, most)
 
 
-def _slowest_parts(
-    columns: _Columns, data: Floats, meta: Floats, ranks: int
-) -> tuple[Floats, Floats]:
+def _slowest_parts(usage: Usage, data: Floats, meta: Floats, ranks: int) -> tuple[Floats, Floats]:
     """The part of a record's seconds, in data and in metadata calls, that its slowest rank has.
 
     All of it, for records of one rank. Of a record of all ranks, data calls by its part of the
     bytes, metadata calls evenly, so that both are the slowest rank's seconds together.
     """
-    usage = columns.usage
     one = np.ones(len(usage))
     if usage.spread is None:
         return one, one
-    moved = np.maximum(columns.array(usage.bytes), 1.0)
-    share = np.clip(
-        np.asarray(usage.spread.slowest_bytes, np.float64) / moved, 1 / max(1, ranks), 1.0
-    )
+    moved = np.maximum(_array(usage, usage.bytes), 1.0)
+    share = np.clip(_array(usage, usage.spread.slowest_bytes) / moved, 1 / max(1, ranks), 1.0)
     expected = data * share + meta / max(1, ranks)
     slowest = _slowest(usage, data + meta, ranks)
     factor = slowest / np.maximum(expected, 1e-12)
-    shared = columns.rank < 0
+    shared = np.asarray(usage.rank) < 0
     of_data = np.minimum(1.0, share * factor)
     of_meta = np.minimum(1.0, (slowest - data * of_data) / np.maximum(meta, 1e-12))
     return np.where(shared, of_data, 1.0), np.where(shared, np.maximum(0.0, of_meta), 1.0)
@@ -278,26 +223,23 @@ def _slowest(usage: Usage, total: Floats, ranks: int) -> Floats:
     mean = total / max(1, ranks)
     if usage.spread is None:
         return mean
-    slowest = np.asarray(usage.spread.slowest_seconds, np.float64)
+    slowest = _array(usage, usage.spread.slowest_seconds)
     return np.asarray(np.minimum(total, np.maximum(slowest, mean)), np.float64)
-
-
-def _open_close(columns: _Columns) -> tuple[Floats, Floats, Floats]:
-    times = columns.usage.open_close or ((),) * 4
-    opened, ready, _, closed = (columns.array(t or None) for t in times)
-    return opened, np.maximum(opened, ready), np.maximum(opened, closed)
 
 
 def _phases(rows: CallRows, runtime: float, ranks: int) -> tuple[IoPhases, bool]:
     """Phases from the first and last times of records, where the log has them.
 
-    A file that stays open between steps joins them to one phase.
+    A file that stays open between steps joins them to one phase. A single open is I/O from its
+    begin to its end: between short writes to many files, ranks open the next ones.
     """
-    timed = (rows.start > 0) & (rows.end >= rows.start) & rows.moves_data
+    known = (rows.start > 0) & (rows.end >= rows.start)
+    timed = known & rows.moves_data
     whole = IoPhases(np.zeros(1), np.array([runtime]))
     spent = rows.seconds[rows.moves_data].sum()
     if not timed.any() or rows.seconds[timed].sum() < NEARLY_ALL * spent:
         return whole, False
+    timed |= known & (rows.kind == METADATA) & (rows.count == 1)
     phases = io_phases(rows.start[timed], np.maximum(rows.end, rows.start + 1e-6)[timed])
     if len(phases) < 2 or len(phases) * ranks > MAX_CELLS:
         return whole, False
@@ -342,6 +284,7 @@ def _with_stall(observed: Observed, evidence: Evidence) -> Observed:
     # A phase lasts at most from its first call to its last, as far as records show both.
     stall = below if len(spans) == 1 else np.minimum(below, np.maximum(spans, NEARLY_ALL * below))
     stall = np.where(_collective_phases(observed, stall, spans), spans, stall)
+    stall = np.maximum(stall, _turns(observed))
     library = np.zeros(len(below))
     usage = evidence.usages.get("mpiio")
     if usage is not None:
@@ -378,7 +321,8 @@ def _spans(observed: Observed) -> Floats:
     if "times" not in observed.detail and not timed.any():
         return observed.phases.end - observed.phases.start
     begin, finish = unite(rows.start[timed], rows.end[timed])
-    spans = np.bincount(observed.phases.find(begin), finish - begin, minlength=len(observed.phases))
+    place = observed.phases.find((begin + finish) / 2)  # files are opened before a phase begins
+    spans = np.bincount(place, finish - begin, minlength=len(observed.phases))
     return np.asarray(spans, np.float64)
 
 
@@ -393,6 +337,21 @@ def _collective_phases(observed: Observed, stall: Floats, spans: Floats) -> Flag
     every = observed.by_phase(observed.own, np.ones(len(collective), np.bool_))
     mostly = mine >= NEARLY_ALL * np.maximum(every, 1e-12)
     return mostly & (stall >= 0.5 * spans) & (stall < spans)
+
+
+def _turns(observed: Observed) -> Floats:
+    """Seconds of each phase in which ranks write a file one after the other; 0 for other phases.
+
+    Under a lock, the writes of all ranks add up to the time from the first to the last of them,
+    however many ranks there are. Once, this may be chance.
+    """
+    rows = observed.rows
+    shared = (rows.kind == WRITE) & (rows.rank == ALL_RANKS) & (rows.start > 0)
+    lasting = np.maximum(rows.end - rows.start, 1e-12)
+    full = shared & (rows.total > NEARLY_ALL * lasting) & (rows.total <= TURN_ERROR * lasting)
+    if full.sum() < 2 or rows.total[full].sum() < NEARLY_ALL * rows.total[shared].sum():
+        return np.zeros(len(observed.phases))
+    return observed.by_phase(lasting, full)
 
 
 def _mpiio_seconds(usage: Usage, ranks: int) -> float:

@@ -13,18 +13,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ioprism.diagnosis.rows import CallRows, Flags, Floats, Ints, first_of_each, own_time, rank_test
-from ioprism.model.arrays import Cover, unite
+from ioprism.diagnosis.limits import MINOR, NEARLY_ALL
+from ioprism.diagnosis.locks import files_in_turn
+from ioprism.diagnosis.rows import (
+    CallRows,
+    Flags,
+    Floats,
+    Ints,
+    first_of_each,
+    own_time,
+    rank_test,
+    unique,
+)
+from ioprism.model.arrays import Cover, median, unite
 
 if TYPE_CHECKING:
     from ioprism.diagnosis.limits import Limits
     from ioprism.diagnosis.observed import LibraryCalls
     from ioprism.diagnosis.rows import IoPhases
 
-MIN_RANKS = 4
 MIN_BURSTS = 3  # of each rank: fewer do not show whether lateness persists
 MAX_BURSTS = 64  # compared
-MIN_CALLS = 16  # of each rank: fewer overlap with those of others by chance
+MIN_PAUSE = 0.002  # of the time in calls: shorter gaps are inside bursts
+CLEAR_STEP = 4.0  # between the longest gap inside bursts and the shortest between them
 INTERVALS, MOMENTS = 64, 256  # of the run, and of each interval: where concurrency is counted
 
 
@@ -33,7 +44,8 @@ def ranks_wait(rows: CallRows, windows: Floats, limits: Limits, *, collective: b
 
     Where ranks meet, all start the next burst together, whichever was late; where they do not,
     what delays one rank's burst delays all its later ones. Bursts are compared by number: where
-    ranks differ in it, or bursts leave it open, the number of ranks in calls decides.
+    ranks differ in it, or bursts leave it open, the number of ranks in calls decides. Ranks that
+    use a file in turn wait for each other in any case.
 
     Args:
         rows: calls of all ranks.
@@ -42,6 +54,8 @@ def ranks_wait(rows: CallRows, windows: Floats, limits: Limits, *, collective: b
         collective: whether there are collective calls, in which ranks meet.
     """
     bursts = rank_bursts(rows)
+    if files_in_turn(rows, limits):
+        return True
     if bursts is None:
         return collective or not is_independent(rows, windows, limits)
     start, end = (t[:, :MAX_BURSTS] - np.median(t[:, :MAX_BURSTS], axis=0) for t in bursts)
@@ -70,31 +84,31 @@ def is_independent(rows: CallRows, windows: Floats, limits: Limits) -> bool:
         limits: the ratios of variances that chance gives.
     """
     made = np.bincount(rows.rank)
-    if len(made) < 2 or np.median(made) < MIN_CALLS:
+    if len(made) < 2 or median(made) < 2 * limits.min_calls:
         return False
     own = own_time(rows)
     start, end = unite(rows.start, rows.end)
     few = np.bincount(rows.rank, own).max() >= limits.busy_rank_share * float((end - start).sum())
-    variances = _variance_ratios(rows, own, windows)
+    variances = _variance_ratios(rows, own, windows, 2 * limits.min_calls)
     if len(variances) < (limits.min_intervals if few else 1):
         return False
-    low, middle, high = np.quantile(variances, (0.1, 0.5, 0.9))
+    low, middle, high = np.quantile(variances, (MINOR, 0.5, NEARLY_ALL))
     steady = limits.steady_variance[0] <= low and high <= limits.steady_variance[1]
     by_chance = limits.chance_variance[0] <= middle <= limits.chance_variance[1]
     return bool(by_chance and (steady or not few))
 
 
-def _variance_ratios(rows: CallRows, own: Floats, windows: Floats) -> list[float]:
+def _variance_ratios(rows: CallRows, own: Floats, windows: Floats, least: int) -> list[float]:
     """Variance of the number of ranks in calls over what chance makes it, by interval."""
     ranks = int(rows.rank.max()) + 1
     starts, ends = np.sort(rows.end - own), np.sort(rows.end)
-    parts = max(1, min(INTERVALS, len(rows) // MIN_CALLS))
+    parts = max(1, min(INTERVALS, len(rows) // least))
     order = np.argsort(rows.start)
     even = np.arange(1, parts) * len(rows) // parts  # the same number of calls in each
     cuts = np.union1d(even, np.searchsorted(rows.start[order], windows))
     ratios = []
     for mine in np.split(order, cuts):
-        if len(mine) < MIN_CALLS:
+        if len(mine) < least:
             continue
         first, last = float(rows.start[mine].min()), float(rows.end[mine].max())
         moments = np.linspace(first, last, MOMENTS)
@@ -133,13 +147,13 @@ def longest_pause(gaps: Floats, busy: Floats) -> float:
     """
     if not len(gaps):
         return 0.0
-    floor = 0.002 * float(busy.sum())
+    floor = MIN_PAUSE * float(busy.sum())
     ordered = np.sort(gaps[gaps > floor])
     if not len(ordered):
         return float(gaps.max())
     ratios = ordered[1:] / ordered[:-1]
     widest = int(np.argmax(ratios)) if len(ratios) else 0
-    return float(ordered[widest]) if len(ratios) and ratios[widest] >= 4.0 else floor
+    return float(ordered[widest]) if len(ratios) and ratios[widest] >= CLEAR_STEP else floor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,14 +190,19 @@ def find_late_ranks(
 ) -> LateRanks | None:
     """Return the ranks for which the others wait longest."""
     io = Cover(rows.start, rows.end)
-    meetings = (*_burst_meetings(rows), *_collective_meetings(above))
+    bursts = rank_bursts(rows)
+    meetings = [] if bursts is None else [Meetings(unique(rows.rank), *bursts)]
+    for mine, shape in collective_calls(above):
+        ranks = above.rank[mine].reshape(shape)[:, 0]
+        start, end = (times[mine].reshape(shape) for times in (above.start, above.end))
+        meetings.append(Meetings(ranks, start, end))
     late = [_late(met.ranks, met.compute_seconds(io), runtime, limits) for met in meetings]
     return max((x for x in late if x is not None), key=lambda x: x.waited, default=None)
 
 
 def _late(ranks: Ints, computed: Floats, runtime: float, limits: Limits) -> LateRanks | None:
     """Return the ranks that usually come later than others."""
-    if computed.shape[0] < MIN_RANKS or computed.shape[1] < MIN_BURSTS:
+    if computed.shape[0] < limits.min_ranks or computed.shape[1] < MIN_BURSTS:
         return None
     lateness = np.median(computed - np.median(computed, axis=0), axis=1)
     late = lateness > 0.5 * lateness.max()  # ranks that are as late are late together
@@ -194,18 +213,6 @@ def _late(ranks: Ints, computed: Floats, runtime: float, limits: Limits) -> Late
     if waited.sum() <= limits.min_share * runtime or test > limits.significance:
         return None
     return LateRanks(ranks[late], float(waited.sum()), computed.shape[1], test)
-
-
-def _burst_meetings(rows: CallRows) -> Iterator[Meetings]:
-    bursts = rank_bursts(rows)
-    if bursts is not None:
-        yield Meetings(np.unique(rows.rank), *bursts)
-
-
-def _collective_meetings(above: LibraryCalls) -> Iterator[Meetings]:
-    for mine, shape in collective_calls(above):
-        ranks = above.rank[mine].reshape(shape)[:, 0]
-        yield Meetings(ranks, above.start[mine].reshape(shape), above.end[mine].reshape(shape))
 
 
 def collective_calls(above: LibraryCalls) -> Iterator[tuple[Ints, tuple[int, int]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import numpy as np
 
 from ioprism.diagnosis.heat import HeatPhases
 from ioprism.diagnosis.late_ranks import LateRanks
-from ioprism.diagnosis.limits import NEARLY_ALL, Limits
+from ioprism.diagnosis.limits import MINOR, NEARLY_ALL, Limits
 from ioprism.diagnosis.rows import (
     ALL_RANKS,
     METADATA,
@@ -28,6 +28,7 @@ from ioprism.diagnosis.rows import (
     own_time,
     repeat_test,
     single_calls,
+    unique,
 )
 from ioprism.diagnosis.targets import (
     Files,
@@ -42,9 +43,6 @@ from ioprism.model.verdict import AchievedRate
 
 if TYPE_CHECKING:
     from ioprism.diagnosis.training import Training
-
-
-FEW_RANKS = 0.25  # of the ranks that do I/O: few enough to be named
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +112,8 @@ class Observed:
     training: Training | None = None  # where the application records its stages
     extent: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # up to the last byte
     backward: Floats = field(default_factory=lambda: np.zeros(0))  # counted requests that go back
+    jumps: Floats = field(default_factory=lambda: np.zeros(0))  # counted ones that do not continue
+    streams: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # files only used by stdio
 
     @property
     def io_ranks(self) -> int:
@@ -172,7 +172,7 @@ class Observed:
     @property
     def nodes(self) -> int:
         """How many nodes the ranks run on; 1 where the log has no host names."""
-        return max(1, len(np.unique(self.host_of[self.host_of >= 0])))
+        return max(1, len(unique(self.host_of[self.host_of >= 0])))
 
     @property
     def targets_known(self) -> int:
@@ -248,19 +248,41 @@ class Observed:
         part = after / np.maximum(before, 1e-12)
         return np.asarray(inside + (self.waiting - inside) * np.minimum(1.0, part), np.float64)
 
+    @property
+    def file_count(self) -> int:
+        """Up to which row files are used; at least 1."""
+        return max(1, int(self.rows.file.max(initial=-1)) + 1)
+
+    def by_file(self, values: Floats | Ints, where: Flags) -> Floats:
+        """Sum a value of rows by file; those without a known file are left out."""
+        some = where & (self.rows.file >= 0)
+        total = np.bincount(self.rows.file[some], values[some], minlength=self.file_count)
+        return np.asarray(total, np.float64)
+
+    def ranks_of_files(self, where: Flags) -> Floats:
+        """How many ranks have such rows on each file."""
+        rows, known = self.rows, where & (self.rows.file >= 0)
+        own = known & (rows.rank >= 0)
+        pairs = unique(rows.file[own] * self.io_ranks + rows.rank[own])
+        ranks = np.bincount(pairs // self.io_ranks, minlength=self.file_count).astype(np.float64)
+        ranks[rows.file[known & (rows.rank == ALL_RANKS)]] = self.ranks
+        return ranks
+
+    def of_sessions(self, values: Floats, otherwise: float) -> Floats:
+        """A value by phase and rank, for each row; records of all ranks have another one."""
+        rank = self.rows.rank
+        return np.where(rank >= 0, values[self.phase, np.maximum(rank, 0)], otherwise)
+
+    @cached_property
+    def rank_file(self) -> Ints:
+        """A number for the rank and file of each row."""
+        files = int(self.rows.file.max(initial=0)) + 2
+        return (self.rows.rank + 1) * files + self.rows.file + 1
+
     @cached_property
     def users(self) -> Floats:
         """How many ranks read or write each file."""
-        rows = self.rows
-        some = rows.moves_data & (rows.file >= 0) & (rows.bytes > 0)
-        count = int(rows.file.max(initial=-1)) + 1
-        if not some.any():
-            return np.zeros(max(count, 1))
-        own = some & (rows.rank >= 0)
-        pairs = np.unique(rows.file[own] * self.io_ranks + rows.rank[own])
-        users = np.bincount(pairs // self.io_ranks, minlength=count).astype(np.float64)
-        users[rows.file[some & (rows.rank == ALL_RANKS)]] = self.ranks
-        return users
+        return self.ranks_of_files(self.rows.moves_data & (self.rows.bytes > 0))
 
     @cached_property
     def shared_file(self) -> Flags:
@@ -271,7 +293,7 @@ class Observed:
     def of_programs(self) -> Flags:
         """Rows on files of programs and of the system that the job does not write."""
         rows = self.rows
-        named = self.files.of_programs(np.unique(rows.file[rows.file >= 0]))
+        named = self.files.of_programs(unique(rows.file[rows.file >= 0]))
         named -= set(rows.file[(rows.kind == WRITE) & (rows.bytes > 0)].tolist())
         return np.isin(rows.file, np.fromiter(named, np.int64, len(named)))
 
@@ -279,14 +301,18 @@ class Observed:
     def library_rows(self) -> Flags:
         """Rows that a library makes of the program's calls, rather than passing them on.
 
-        An independent MPI-IO call that reaches storage with the same bytes is the program's.
+        An independent MPI-IO call that reaches storage with the same bytes is the program's, in
+        one piece or in the pieces of its layout: the library neither joins nor adds any.
         """
         rows, above = self.rows, self.above
         below = np.isin(rows.file, [entry.file for entry in self.library_files])
         if above is None:
             for entry in self.library_files:
                 mine = below & (rows.file == entry.file) & rows.moves_data
-                if 0.9 * entry.calls <= rows.count[mine].sum() <= 1.1 * entry.calls:
+                asked = sum(entry.asked)
+                same = abs(int(rows.bytes[mine].sum()) - asked) <= MINOR * asked
+                passed = abs(rows.count[mine].sum() - entry.calls) <= MINOR * entry.calls
+                if passed or (same and not entry.collective):
                     below[mine] = False
             return below
         chosen = above.mpiio & ~above.collective
@@ -300,7 +326,8 @@ class Observed:
         mine = rows.rank[place] * span + rows.start[place]
         around = np.maximum(0, np.searchsorted(rank * span + start, mine, side="right") - 1)
         inside = (rank[around] == rows.rank[place]) & (end[around] >= rows.end[place])
-        below[place[inside & (np.abs(moved[around]) == rows.bytes[place])]] = False
+        pieces = np.bincount(around[inside], rows.bytes[place[inside]], minlength=len(moved))
+        below[place[inside & (np.abs(moved[around]) == pieces[around])]] = False
         return below
 
     def share_of_stall(self, where: Flags) -> float:
@@ -342,8 +369,7 @@ class Observed:
         some = where & (self.rows.file >= 0)
         if not some.any():
             return UNKNOWN
-        spent = np.bincount(self.rows.file[some], self.own[some] + 1e-12)
-        return int(spent.argmax())
+        return int(self.by_file(self.own + 1e-12, some).argmax())
 
     def file_culprit(self, where: Flags) -> dict[str, object]:
         """The name of that file, where it is known."""
@@ -352,8 +378,7 @@ class Observed:
 
     def directory(self, where: Flags) -> str:
         """The directory in which most seconds of some rows are spent."""
-        some = where & (self.rows.file >= 0)
-        spent = np.bincount(self.rows.file[some], self.own[some] + 1e-12)
+        spent = self.by_file(self.own + 1e-12, where)
         files = np.flatnonzero(spent)
         return self.files.common_directory(files.tolist(), spent[files].tolist())
 
@@ -366,7 +391,7 @@ class Observed:
         most = np.argsort(-made, kind="stable")
         reach = int(np.searchsorted(made[most].cumsum(), NEARLY_ALL * made.sum()))
         makers = most[: 1 + reach]
-        return np.sort(makers if len(makers) <= FEW_RANKS * self.io_ranks else makers[:0])
+        return np.sort(makers if len(makers) <= self.limits.few * self.io_ranks else makers[:0])
 
     def numbers(self, ranks: Ints) -> list[int]:
         """The log's numbers of some ranks."""
@@ -408,7 +433,8 @@ def achieved_rates(observed: Observed, mounts: Sequence[Mount]) -> list[Achieved
         return []
     systems, system = _file_systems(observed, mounts)
     way = (
-        (_size_classes(observed) * 2 + observed.shared_file) * len(systems)
+        (np.searchsorted(np.array(LARGEST_IN_BIN), rows.mean_bytes) * 2 + observed.shared_file)
+        * len(systems)
         + system[np.maximum(rows.file, 0)]
     ) * 2 + (rows.kind == WRITE)
     # Time that a buffered write leaves to a sync belongs to the writes of that file.
@@ -416,7 +442,7 @@ def achieved_rates(observed: Observed, mounts: Sequence[Mount]) -> list[Achieved
     way[synced] = _way_of_writes(observed, data, way)[rows.file[synced]]
     entries = [
         _entry(observed, data & (way == one), synced & (way == one), systems, system)
-        for one in np.unique(way[data])
+        for one in unique(way[data])
     ]
     return sorted(entries, key=lambda entry: -entry.bytes)[:MAX_WAYS]
 
@@ -426,16 +452,12 @@ def size_class(size: float) -> int:
     return bisect_left(LARGEST_IN_BIN, size)
 
 
-def _size_classes(observed: Observed) -> Ints:
-    return np.searchsorted(np.array(LARGEST_IN_BIN), observed.rows.mean_bytes).astype(np.int64)
-
-
 def _file_systems(observed: Observed, mounts: Sequence[Mount]) -> tuple[list[str], Ints]:
     """Names of the file systems, and the place among them of each file."""
     rows = observed.rows
     place = np.zeros(int(rows.file.max(initial=-1)) + 1, np.int64)
     names: dict[str, int] = {}
-    for file in np.unique(rows.file[rows.file >= 0]).tolist():
+    for file in unique(rows.file[rows.file >= 0]).tolist():
         name = file_system_of(observed.files.path(file), mounts)
         place[file] = names.setdefault(name, len(names))
     return list(names) or [""], place
@@ -460,20 +482,17 @@ def _entry(
     shared = bool(observed.shared_file[first])
     kind = READ if rows.kind[first] == READ else WRITE
     every = bool((rows.rank[data] < 0).any())
+    files = unique(rows.file[data]).tolist()
+    targets = {name for file in files for name in observed.files.targets(file)}
     return AchievedRate(
         operation=DIRECTION[kind],
         size_class=size_class(float(rows.mean_bytes[first])),
         shared=shared,
         file_system=systems[int(system[rows.file[first]])],
-        ranks=observed.ranks if every else len(np.unique(rows.rank[data])),
-        targets=len(set(_targets(observed, np.unique(rows.file[data])))) or None,
+        ranks=observed.ranks if every else len(unique(rows.rank[data])),
+        targets=len(targets) or None,
         requests=round(requests / observed.share),
         bytes=round(moved / observed.share),
         seconds=float(observed.busiest_rank(observed.own, data | syncs).sum()) / observed.share,
         synced=bool(syncs.any()),
     )
-
-
-def _targets(observed: Observed, files: Ints) -> Iterator[object]:
-    for file in files.tolist():
-        yield from observed.files.targets(file)

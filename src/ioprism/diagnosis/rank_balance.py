@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from ioprism.diagnosis.evidence import Evidence
-from ioprism.diagnosis.limits import MINOR
+from ioprism.diagnosis.limits import MINOR, NEGLIGIBLE
+from ioprism.model.arrays import median
 from ioprism.model.usage import DIRECTIONS, EVERYONE, RankLoad, Usage
 
-# Entries of all ranks together may hold this share of the bytes without hiding who did what.
 # Aggregators: the others move next to nothing, and they move nearly the same.
-IDLE = 0.05  # of what the busiest rank moves
-MOSTLY = 0.95  # of all bytes
 UNEVEN = 0.3
 
 
@@ -51,32 +52,33 @@ class Spread:
         """How far the mean stays behind the most, from 0 to 1; free of the number of ranks."""
         return 1.0 - self.mean / self.most if self.most > 0 else 0.0
 
+    @property
+    def behind(self) -> float:
+        """How much the rank has beyond the mean."""
+        return self.most - self.mean
 
-def called_entries(evidence: Evidence) -> Iterator[tuple[Usage, list[int]]]:
+
+def called_entries(
+    evidence: Evidence, *, only_peers: bool = False
+) -> Iterator[tuple[Usage, list[int]]]:
     """Yield, per layer, the entries of files in the interface the program itself called.
 
     Ranks that do nothing in POSIX may well take part in a collective call, so files that were
-    opened through MPI-IO are judged there.
+    opened through MPI-IO are judged there. Peers are ranks other than launchers and other programs.
     """
     upper = evidence.through_mpiio
+    known = evidence.peers | {EVERYONE} if only_peers and evidence.peers else None
     below = [layer for layer in evidence.base_layers if layer != "mpiio"]
     for layer in ["mpiio", *below]:
         if (usage := evidence.usages.get(layer)) is not None:
-            called = layer == "mpiio"
-            yield usage, [p for p, file in enumerate(usage.file) if called or file not in upper]
-
-
-def application_entries(evidence: Evidence) -> Iterator[tuple[Usage, list[int]]]:
-    """Yield the entries of `called_entries` without launchers and other programs."""
-    for usage, entries in called_entries(evidence):
-        yield usage, _of_peers(evidence, usage, entries)
-
-
-def _of_peers(evidence: Evidence, usage: Usage, entries: list[int]) -> list[int]:
-    if not evidence.peers:
-        return entries
-    known = evidence.peers | {EVERYONE}
-    return [place for place in entries if usage.rank[place] in known]
+            yield (
+                usage,
+                [
+                    place
+                    for place, (file, rank) in enumerate(zip(usage.file, usage.rank, strict=True))
+                    if (layer == "mpiio" or file not in upper) and (known is None or rank in known)
+                ],
+            )
 
 
 def aggregates(sizes: Collection[int], ranks: int) -> bool:
@@ -87,8 +89,8 @@ def aggregates(sizes: Collection[int], ranks: int) -> bool:
         ranks: of the job.
     """
     most = max(sizes, default=0)
-    busy = [size for size in sizes if size > IDLE * most]
-    if len(busy) < 2 or len(busy) > ranks / 2 or sum(busy) < MOSTLY * sum(sizes):
+    busy = [size for size in sizes if size > NEGLIGIBLE * most]
+    if len(busy) < 2 or len(busy) > ranks / 2 or sum(busy) < (1 - NEGLIGIBLE) * sum(sizes):
         return False
     return sum(busy) / len(busy) >= (1 - UNEVEN) * most
 
@@ -105,44 +107,27 @@ def writers(whole: float, deviation: float, ranks: int) -> float:
 @lru_cache(maxsize=1)  # several rules ask the same in a row
 def rank_table(evidence: Evidence) -> RankTable | None:
     """Return what each rank did, or None where the trace has only totals."""
-    moved: dict[int, dict[str, int]] = {}
-    calls: dict[int, dict[str, int]] = {}
-    seconds: dict[int, float] = {}
+    moved: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(DIRECTIONS, 0))
+    calls: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(DIRECTIONS, 0))
+    seconds: dict[int, float] = defaultdict(float)
     hidden = total = 0
-    for usage, entries in application_entries(evidence):
-        ranks, sizes, times = usage.rank, usage.bytes, usage.seconds
+    for usage, entries in called_entries(evidence, only_peers=True):
         for place in entries:
-            rank = ranks[place]
-            total += sizes[place]
+            rank = usage.rank[place]
+            total += usage.bytes[place]
             if rank == EVERYONE:
-                hidden += sizes[place]
-            else:
-                seconds[rank] = seconds.get(rank, 0.0) + times[place]
-        for direction in DIRECTIONS:
-            _add(moved, direction, usage.moves[direction].bytes, ranks, entries)
-            _add(calls, direction, usage.moves[direction].operations, ranks, entries)
+                hidden += usage.bytes[place]
+                continue
+            seconds[rank] += usage.seconds[place]
+            for direction, moves in usage.moves.items():
+                moved[rank][direction] += moves.bytes[place]
+                calls[rank][direction] += moves.operations[place]
     if hidden <= MINOR * total:
-        return RankTable(evidence.ranks, moved, calls, seconds)
+        return RankTable(evidence.ranks, dict(moved), dict(calls), dict(seconds))
     load = _load(evidence)
     if load is None:
         return None
     return RankTable(evidence.ranks, load.bytes, load.operations, load.seconds)
-
-
-def _add(
-    table: dict[int, dict[str, int]],
-    direction: str,
-    amounts: Sequence[int],
-    ranks: Sequence[int],
-    entries: Sequence[int],
-) -> None:
-    sums: dict[int, int] = {}
-    for place in entries:
-        if ranks[place] != EVERYONE:
-            sums[ranks[place]] = sums.get(ranks[place], 0) + amounts[place]
-    for rank, amount in sums.items():
-        row = table.setdefault(rank, {})
-        row[direction] = row.get(direction, 0) + amount
 
 
 def _load(evidence: Evidence) -> RankLoad | None:
@@ -165,19 +150,13 @@ def data_spread(table: RankTable) -> Spread | None:
 
 def time_spread(table: RankTable) -> Spread | None:
     """Return the rank that is longest in calls, or None where times are unknown."""
-    if table.seconds is None or table.ranks < 2:
+    times = table.seconds or {}
+    active = [seconds for seconds in times.values() if seconds > 0]
+    if table.ranks < 2 or not active:
         return None
-    active = sorted(t for t in table.seconds.values() if t > 0)
-    if not active:
-        return None
-    slowest = max(table.seconds, key=lambda rank: (table.seconds or {})[rank])
-    middle = active[len(active) // 2] if len(active) % 2 else _halfway(active)
-    return Spread(slowest, active[-1], sum(active) / table.ranks, middle)
-
-
-def _halfway(ordered: Sequence[float]) -> float:
-    half = len(ordered) // 2
-    return (ordered[half - 1] + ordered[half]) / 2
+    slowest = max(times, key=lambda rank: times[rank])
+    middle = median(np.array(active))
+    return Spread(slowest, max(active), sum(active) / table.ranks, middle)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,32 +178,33 @@ class SharedFile:
             return False
         # The slowest rank is an aggregator with its part, or waits without any.
         part = self.bytes / count
-        return self.slowest_bytes <= IDLE * part or abs(self.slowest_bytes - part) <= UNEVEN * part
+        return (
+            self.slowest_bytes <= NEGLIGIBLE * part
+            or abs(self.slowest_bytes - part) <= UNEVEN * part
+        )
 
 
 @lru_cache(maxsize=1)
 def shared_files(evidence: Evidence) -> tuple[SharedFile, ...]:
     """Return how ranks differ in each file whose ranks were joined to one entry."""
-    return tuple(_shared_files(evidence))
-
-
-def _shared_files(evidence: Evidence) -> Iterator[SharedFile]:
-    for usage, entries in application_entries(evidence):
-        if usage.spread is None:
-            continue
-        times, sizes, spread = usage.seconds, usage.bytes, usage.spread
-        for place in entries:
-            if usage.rank[place] != EVERYONE:
+    files = []
+    for usage, entries in called_entries(evidence, only_peers=True):
+        spread = usage.spread
+        for place in entries if spread is not None else ():
+            if spread is None or usage.rank[place] != EVERYONE:
                 continue
-            mean = times[place] / evidence.ranks
-            yield SharedFile(
-                usage.file[place],
-                Spread(spread.slowest[place], spread.slowest_seconds[place], mean, mean),
-                sizes[place],
-                spread.deviation_bytes[place],
-                spread.slowest_bytes[place],
-                evidence.ranks,
+            mean = usage.seconds[place] / evidence.ranks
+            files.append(
+                SharedFile(
+                    usage.file[place],
+                    Spread(spread.slowest[place], spread.slowest_seconds[place], mean, mean),
+                    usage.bytes[place],
+                    spread.deviation_bytes[place],
+                    spread.slowest_bytes[place],
+                    evidence.ranks,
+                )
             )
+    return tuple(files)
 
 
 def unbalanced_ranks(table: RankTable, *, beyond: float) -> list[int]:
@@ -258,38 +238,14 @@ def _mean_and_deviation(values: Mapping[int, float], ranks: int) -> float:
     return mean + math.sqrt(squares / ranks)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RankZero:
-    """Rank 0's part, where it does more than any other rank."""
-
-    directions: tuple[str, ...]  # in which it calls more
-    bytes: int
-    next_bytes: int  # of the next busiest rank
-    operations: int | None
-    seconds: float | None
-
-
-def heavy_rank_zero(table: RankTable, *, factor: float) -> RankZero | None:
-    """Return rank 0's part if its bytes and calls are `factor` times those of any other rank."""
-    own = table.total_bytes(0)
-    others = max((table.total_bytes(rank) for rank in table.bytes if rank), default=0)
-    if table.ranks < 2 or not own or own < factor * others:
-        return None
+def heavy_directions(table: RankTable, *, factor: float) -> tuple[str, ...]:
+    """In which directions rank 0 calls, or moves, `factor` times as much as any other rank."""
     counts = table.operations if table.operations is not None else table.bytes
-    heavy = tuple(
+    return tuple(
         direction
         for direction in DIRECTIONS
         if (mine := counts.get(0, {}).get(direction, 0))
         and mine >= factor * max((r.get(direction, 0) for k, r in counts.items() if k), default=0)
-    )
-    if not heavy:
-        return None
-    return RankZero(
-        heavy,
-        own,
-        others,
-        sum(table.operations.get(0, {}).values()) if table.operations is not None else None,
-        None if table.seconds is None else table.seconds.get(0, 0.0),
     )
 
 
@@ -308,33 +264,22 @@ def slowest_rank(evidence: Evidence) -> SlowestRank | None:
     Seconds are those of the interface that the program called. Where ranks were joined to one
     record, its slowest rank has the time that the record says, the others their mean.
     """
-    own: dict[int, float] = {}
-    joined: dict[int, float] = {}  # by rank: beyond the mean, in records of all ranks
+    sums: dict[int, float] = defaultdict(float)  # by rank: beyond what every rank has
     everyone = 0.0
     for usage, entries in called_entries(evidence):
-        times = usage.seconds
         for place in entries:
-            rank = usage.rank[place]
+            rank, seconds = usage.rank[place], usage.seconds[place]
             if rank != EVERYONE:
-                own[rank] = own.get(rank, 0.0) + times[place]
+                sums[rank] += seconds
                 continue
-            mean = times[place] / evidence.ranks
+            mean = seconds / evidence.ranks
             everyone += mean
             if usage.spread is not None:
-                slowest = usage.spread.slowest[place]
                 beyond = max(0.0, usage.spread.slowest_seconds[place] - mean)
-                joined[slowest] = joined.get(slowest, 0.0) + beyond
-    return _longest(evidence, own, joined, everyone)
-
-
-def _longest(
-    evidence: Evidence, own: dict[int, float], joined: dict[int, float], everyone: float
-) -> SlowestRank | None:
-    ranks = dict.fromkeys([*own, *joined])
-    sums = {rank: own.get(rank, 0.0) + joined.get(rank, 0.0) for rank in ranks}
+                sums[usage.spread.slowest[place]] += beyond
     for load in evidence.loads.values():  # calls tell apart what records of all ranks join
         for rank, seconds in (load.seconds or {}).items():
-            sums[rank] = max(sums.get(rank, 0.0), seconds - everyone)
+            sums[rank] = max(sums[rank], seconds - everyone)
     if not sums and not everyone:
         return None
     longest = max(sums, key=lambda rank: sums[rank], default=None)

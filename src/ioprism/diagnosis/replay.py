@@ -14,6 +14,7 @@ import numpy as np
 
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.rows import Flags, Floats
+from ioprism.model.arrays import median
 from ioprism.model.verdict import CallGroup, Contrast, Decision
 
 
@@ -107,12 +108,40 @@ def contrast(observed: Observed, slow: Flags, peers: Flags | None, what: str) ->
     return Contrast(what, _call_group(observed, slow), group)
 
 
+def propose(
+    observed: Observed,
+    code: str,
+    rows: Flags,
+    change: Change,
+    decide: Decision | None,
+    facts: dict[str, Any],
+    *,
+    culprit: dict[str, Any] | None = None,
+    slow: Flags | None = None,
+    peers: Flags | None = None,
+) -> Proposal:
+    """Propose a change of rows that are tested without peers: would they cost the same again?
+
+    The culprit is their main file, and the contrast is between them and `peers`, unless told.
+    """
+    return Proposal(
+        code,
+        observed.file_culprit(rows) if culprit is None else culprit,
+        rows,
+        change,
+        observed.repeat_probability(rows),
+        contrast(observed, rows if slow is None else slow, peers, code),
+        decide,
+        facts,
+    )
+
+
 def _call_group(observed: Observed, some: Flags) -> CallGroup:
     rows = observed.rows
     moved, spent = int(rows.bytes[some].sum()), float(rows.seconds[some].sum())
     return CallGroup(
         count=round(float(rows.count[some].sum())),
         bytes=moved or None,
-        median_seconds=float(np.median(rows.mean_seconds[some])) if some.any() else None,
+        median_seconds=median(rows.mean_seconds[some]) if some.any() else None,
         rate=moved / spent if moved and spent > 0 else None,
     )

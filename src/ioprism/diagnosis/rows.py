@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ioprism.model.arrays import unite
+from ioprism.model.arrays import median, unite
 from ioprism.phase_detection import phase_borders
 from ioprism.settings import PhaseSettings
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+N = TypeVar("N", np.int64, np.float64)
 
 READ, WRITE, METADATA, SYNC = range(4)
 KINDS = {"read": READ, "write": WRITE, "sync": SYNC}  # every other operation is metadata
@@ -108,9 +109,13 @@ def no_rows() -> CallRows:
 
 def merge_rows(*parts: CallRows) -> CallRows:
     """Return the rows of several tables, by rank and start."""
+    return concatenate_rows(*parts).sort()
+
+
+def concatenate_rows(*parts: CallRows) -> CallRows:
+    """Return the rows of several tables, one after the other."""
     names = CallRows.__slots__
-    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-    return CallRows(*columns).sort()
+    return CallRows(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 def own_time(rows: CallRows) -> Floats:
@@ -130,11 +135,20 @@ def own_time(rows: CallRows) -> Floats:
     return np.maximum(0.0, rows.end - np.maximum(rows.start, covered))
 
 
-def first_of_each(keys: Ints) -> Ints:
+def first_of_each(keys: npt.NDArray[Any]) -> Ints:
     """Where each run of equal keys begins."""
     if not len(keys):
         return np.empty(0, np.int64)
     return np.concatenate(([0], np.flatnonzero(np.diff(keys)) + 1))
+
+
+def unique(values: npt.NDArray[N]) -> npt.NDArray[N]:
+    """Return each value once, in order.
+
+    `np.unique` does the same, but loads masked arrays: as long as a small log takes to judge.
+    """
+    ordered = np.sort(values)
+    return ordered[first_of_each(ordered)]
 
 
 def medians_by(keys: Ints, values: Floats) -> tuple[Ints, Floats]:
@@ -230,8 +244,8 @@ def outlier_test(value: float, peers: Floats, *, min_spread: float, values: int 
     """
     if len(peers) < 2:
         return 1.0
-    middle = float(np.median(peers))
-    spread = max(min_spread, 1.4826 * float(np.median(np.abs(np.asarray(peers) - middle))))
+    middle = median(peers)
+    spread = max(min_spread, 1.4826 * median(np.abs(np.asarray(peers) - middle)))
     score = (value - middle) / (spread * math.sqrt(1 / values + 1 / len(peers)))
     return _probability_above(score, len(peers) - 1)
 
@@ -281,11 +295,6 @@ def _probability_above(score: float, freedom: int) -> float:
     return 0.5 * math.erfc(normal / math.sqrt(2))
 
 
-LONG = 10.0  # times the median from which a call is a wait rather than a usual call
-MIN_WAIT = 1e-3  # seconds: shorter calls wait for the processor, not for storage
-MIN_CALLS = 8  # for a median
-
-
 def steady_seconds(observed: Observed, where: Flags) -> Floats:
     """The part of each row's seconds that is a steady cost per call; 0 outside `where`."""
     rows = observed.rows
@@ -297,19 +306,19 @@ def steady_seconds(observed: Observed, where: Flags) -> Floats:
         queued = observed.shared_file & rows.moves_data
         key = np.where(queued, rows.file, -2 - rows.rank)
         served = np.where(queued, departures(rows, key), rows.seconds)
-        for name in np.unique(classes[where]):
+        for name in unique(classes[where]):
             some = where & (classes == name) & ~rows.inferred
-            if some.sum() < MIN_CALLS:
+            if some.sum() < observed.limits.min_calls:
                 steady[some] = observed.own[some]
                 continue
             # Where calls queue on a shared file, the time between their ends shows their cost.
             cost = served[some]
-            usual = LONG * float(np.median(cost))
+            usual = observed.limits.long_call * median(cost)
             share = float(np.minimum(cost, usual).sum()) / max(float(cost.sum()), 1e-12)
             steady[some] = observed.own[some] * share
         return steady
     stalled = (rows.longest > observed.limits.stalled_ratio * rows.mean_seconds) & (
-        rows.longest > MIN_WAIT
+        rows.longest > observed.limits.min_wait
     )
     return np.where(where & ~stalled, observed.own, 0.0)
 

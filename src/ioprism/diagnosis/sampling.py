@@ -12,6 +12,7 @@ from ioprism.diagnosis.late_ranks import longest_pause
 from ioprism.diagnosis.rows import Floats, Ints
 from ioprism.engine.base import Engine, View
 from ioprism.model.arrays import unite
+from ioprism.model.schema import EVENTS
 from ioprism.model.trace import Trace
 from ioprism.views.intervals import (
     BusyIntervals,
@@ -32,6 +33,7 @@ COLUMNS = (
     "process",
     "layer",
     "operation",
+    "function",
     "file",
     "offset",
     "bytes",
@@ -79,9 +81,7 @@ def sampled_calls(trace: Trace, engine: Engine, *, most: int = MOST_CALLS) -> Sa
     start, end = unite(moves["start"].to_numpy(), moves["end"].to_numpy())
     total = float((end - start).sum())
     if not len(start):
-        return SampledCalls(
-            pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Null)), 1.0, start, seconds
-        )
+        return SampledCalls(EVENTS.empty().select(COLUMNS), 1.0, start, seconds)
     if first.height <= most:  # these are all
         events = first.filter(pl.col("start") >= start[0]).select(COLUMNS)
         return SampledCalls(events, 1.0, start[:0], seconds)

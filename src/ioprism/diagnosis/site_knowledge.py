@@ -7,9 +7,6 @@ from dataclasses import replace
 from ioprism.diagnosis.limits import Limits
 from ioprism.model.verdict import Cause, LedgerLine, Saving, Verdict
 
-CONFIRMED, REFUTED = 1.2, 0.9  # servers' rate in the time concerned over that of the whole job
-SURE = 0.97
-
 
 def limit_to_rate(verdict: Verdict, seconds: float) -> Verdict:
     """Return the verdict where the job's bytes need at least these seconds on this system.
@@ -45,13 +42,18 @@ def check_against_servers(verdict: Verdict, loads: dict[int, float]) -> Verdict:
         loads: by place among the causes, the rate of all servers in the time concerned over
             their rate during the whole job.
     """
-    causes = []
+    limits, causes = Limits(), []
+    slower, faster = limits.server_rate
     for place, cause in enumerate(verdict.causes):
         load = loads.get(place)
-        if load is not None and load < REFUTED:
+        if load is not None and load < slower:
             continue
-        sure = load is not None and load >= CONFIRMED
-        causes.append(replace(cause, confidence=max(cause.confidence, SURE)) if sure else cause)
+        sure = load is not None and load >= faster
+        causes.append(
+            replace(cause, confidence=max(cause.confidence, 1 - limits.significance))
+            if sure
+            else cause
+        )
     return rebook(verdict, tuple(causes), "unexplained")
 
 

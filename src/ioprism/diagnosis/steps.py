@@ -222,7 +222,7 @@ def first_views(trace: Trace, thresholds: Thresholds | None = None) -> tuple[Vie
     """What checks, and rules with these thresholds, ask of calls with nothing known before."""
     if not trace.partitions:
         return ()
-    from ioprism.diagnosis.evidence_of_calls import call_views
+    from ioprism.diagnosis.affected_calls import call_views
     from ioprism.diagnosis.sampling import first_look
 
     return (*first_look(), *(() if thresholds is None else call_views(trace, thresholds)))
@@ -245,7 +245,8 @@ def _nodes(trace: Trace) -> int:
 
 def _judge_causes(trace: Trace, engine: Engine, options: DiagnosisOptions) -> Judgement:
     """Put a trace to the checks, and use what counters and the site know beyond it."""
-    judgement = judge_trace(trace, engine, more=plugin_checks())
+    plug_ins = [load(plugin) for plugin in declared(GROUP)]
+    judgement = judge_trace(trace, engine, more=plug_ins)
     verdict = judgement.verdict
     if trace.counters:
         verdict = _with_untraced(verdict, slowest_rank(evidence_of_counters(trace)))
@@ -345,11 +346,6 @@ def _has_all_calls(evidence: Evidence, layer: str) -> bool:
         return True
     traced = sum(sum(ways.values()) for ways in rank_load.operations.values())
     return traced >= NEARLY_ALL * sum(usage.operations)
-
-
-def plugin_checks() -> list[Check]:
-    """Load the checks that installed packages declare."""
-    return [load(plugin) for plugin in declared(GROUP)]
 
 
 def with_layout(trace: Trace, layout: Mapping[str, Striping]) -> Trace:
@@ -472,5 +468,4 @@ def _longest_ranks(observed: Observed, chosen: Flags) -> Flags:
     """Rows of the ranks that spend most time in some rows, phase by phase."""
     seconds = observed.by_rank(observed.own, chosen)
     longest = seconds >= DOMINANT * np.maximum(seconds.max(axis=1, keepdims=True), 1e-12)
-    own = observed.rows.rank >= 0
-    return np.asarray(~own | longest[observed.phase, np.maximum(observed.rows.rank, 0)])
+    return observed.of_sessions(longest.astype(np.float64), 1.0) > 0

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL, Limits
-from ioprism.diagnosis.rows import SYNC, CallRows, Flags, Floats, Ints, first_of_each
+from ioprism.diagnosis.limits import MAJORITY, MINOR, NEARLY_ALL, Limits
+from ioprism.diagnosis.rows import SYNC, CallRows, Flags, Floats, Ints, first_of_each, unique
+from ioprism.model.arrays import median, quantile
 from ioprism.model.usage import OF_PROGRAMS, OF_SYSTEM, FileFacts
 
 MAX_PATHS = 20_000  # paths that a common directory is looked for in
@@ -139,7 +140,6 @@ def is_in(values: Ints, chosen: set[int]) -> Flags:
 
 
 MAX_PIECES = 8_000_000  # rows held in memory; calls beyond that are left out of target sums
-MIN_CALLS = 12  # of one kind and size, for a median of their service times
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,7 +250,7 @@ def service_times(rows: CallRows, pieces: TargetPieces, limits: Limits) -> Servi
         )
     uncontended, occupied = np.empty(count), np.empty(count)
     measured = 0.0  # seconds in calls of classes whose service time waiting calls show
-    for name in np.unique(classes):
+    for name in unique(classes):
         some = classes == name
         seconds = rows.mean_seconds[some]
         each, held, known = _class_times(
@@ -270,14 +270,16 @@ def _class_times(
     """Seconds of an uncontended call, seconds that it occupies its targets, and whether known."""
     likely = limits.service_share[1]
     waited = ~idle & np.isfinite(observed)
-    served = mean_service(observed[waited], group[waited]) if waited.sum() >= MIN_CALLS else None
-    if idle.sum() >= MIN_CALLS:
+    served = (
+        mean_service(observed[waited], group[waited]) if waited.sum() >= limits.min_served else None
+    )
+    if idle.sum() >= limits.min_served:
         # A call at an idle target takes no longer than others, or it waited elsewhere.
-        alone = float(min(np.median(seconds[idle]), np.median(seconds)))
+        alone = float(min(median(seconds[idle]), median(seconds)))
         return alone, likely * alone if served is None else min(alone, served), served is not None
     if served is not None:
         return served / likely, served, True
-    alone = float(np.quantile(seconds, 0.1))
+    alone = quantile(seconds, MINOR)
     return alone, likely * alone, False
 
 
@@ -289,4 +291,4 @@ def mean_service(observed: Floats, group: Ints) -> float:
     """
     names, place, counts = np.unique(group, return_inverse=True, return_counts=True)
     means = np.bincount(place, observed) / counts
-    return float(np.median(np.repeat(means, counts))) if len(names) > 1 else float(means[0])
+    return median(np.repeat(means, counts)) if len(names) > 1 else float(means[0])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -130,20 +132,21 @@ def _in_epoch(all_of_it: Cover, outside: Cover, start: float, end: float) -> Epo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IoPartition:
-    """Events of a partition without calls of the system that touch no file and move nothing."""
+class ChangedPartition:
+    """A partition whose events are changed, or left out, as they are read."""
 
     partition: Partition
+    change: Callable[[pl.LazyFrame], pl.LazyFrame]
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield the events in pieces."""
-        idle = (
-            (pl.col("layer") == "posix")
-            & (pl.col("operation") == "other")
-            & pl.col("file").is_null()
-        )
-        for batch in self.partition.batches(warn):
-            yield batch.filter(~idle)
+        return map(self.change, self.partition.batches(warn))
+
+
+def change_events(trace: Trace, change: Callable[[pl.LazyFrame], pl.LazyFrame]) -> Trace:
+    """Return the trace with changed events."""
+    changed = tuple(ChangedPartition(part, change) for part in trace.partitions)
+    return replace(trace, partitions=changed)
 
 
 def has_only_io(trace: Trace) -> bool:
@@ -152,10 +155,13 @@ def has_only_io(trace: Trace) -> bool:
 
 
 def without_process_control(trace: Trace) -> Trace:
-    """Return the trace without them."""
+    """Return the trace without calls of the system that touch no file and move nothing."""
     if has_only_io(trace):
         return trace
-    return replace(trace, partitions=tuple(IoPartition(part) for part in trace.partitions))
+    idle = (
+        (pl.col("layer") == "posix") & (pl.col("operation") == "other") & pl.col("file").is_null()
+    )
+    return change_events(trace, methodcaller("filter", ~idle))
 
 
 STORAGE_LAYERS = ("posix", "stdio")
@@ -191,9 +197,7 @@ class Training:
 
     def exposed(self, trace: Trace) -> Trace:
         """Return the trace with I/O calls shortened by what computing covers."""
-        return replace(
-            trace, partitions=tuple(ExposedPartition(part, self) for part in trace.partitions)
-        )
+        return change_events(trace, partial(exposed, run=self))
 
 
 def find_training(trace: Trace, engine: Engine) -> Training | None:
@@ -236,32 +240,19 @@ def _at_once(covers: list[Cover]) -> Cover:
     return Cover(moments[order][full], moments[order][full + 1])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExposedPartition:
-    """Events of a partition; I/O calls that computing covers are shortened, or gone."""
-
-    partition: Partition
-    run: Training
-
-    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield the events in pieces."""
-        for batch in self.partition.batches(warn):
-            yield exposed(batch.collect(), self.run).lazy()
-
-
-def exposed(events: pl.DataFrame, run: Training) -> pl.DataFrame:
+def exposed(batch: pl.LazyFrame, run: Training) -> pl.LazyFrame:
     """Shorten I/O calls by what computing covers; those covered wholly go.
 
     What remains of a call follows its first moment that is not covered, so that its end may be
     earlier than it was.
     """
-    is_io = ~pl.col("layer").is_in(NOT_IO)
+    events, is_io = batch.collect(), ~pl.col("layer").is_in(NOT_IO)
     calls = events.filter(is_io)
     parts = [
         _cut_overlap(own, run.hidden(own["rank"][0]))
         for own in calls.partition_by("rank", maintain_order=True)
     ]
-    return pl.concat([events.filter(~is_io), *parts])
+    return pl.concat([events.filter(~is_io), *parts]).lazy()
 
 
 def _cut_overlap(own: pl.DataFrame, hidden: Cover) -> pl.DataFrame:

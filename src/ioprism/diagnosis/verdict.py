@@ -22,10 +22,6 @@ from ioprism.model.verdict import (
     core_hours,
 )
 
-NEARLY_AS_MUCH = 0.85  # of another saving: the earlier check is named first
-FIRST_READS = 20  # reads of each kind for a comparison with repeated ones
-CACHE_RATIO = 3.0  # times more bytes per second, for a cache to be the reason
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
@@ -114,7 +110,7 @@ def _by_saving(observed: Observed, judged: list[Judged]) -> list[Judged]:
 def _precedes(observed: Observed, one: Judged, other: Judged) -> bool:
     if one.order > other.order or one.replayed.low <= 0:
         return False
-    if one.replayed.seconds < NEARLY_AS_MUCH * other.replayed.seconds:
+    if one.replayed.seconds < (1 - observed.limits.run_noise) * other.replayed.seconds:
         return False
     shared = float(observed.own[one.proposal.rows & other.proposal.rows].sum())
     smaller = min(float(observed.own[x.proposal.rows].sum()) for x in (one, other))
@@ -149,9 +145,7 @@ def _cause(observed: Observed, one: Judged, seconds: float, runtime: float) -> C
     )
 
 
-def ledger(
-    observed: Observed, attribution: Attribution, *, untraced: float = 0.0
-) -> tuple[LedgerLine, ...]:
+def ledger(observed: Observed, attribution: Attribution) -> tuple[LedgerLine, ...]:
     """Lines that add up to the stall time: causes, transfer at a healthy rate, the rest."""
     left = float(attribution.left.sum())
     loading = min(left, observed.share_of_stall(observed.of_programs))
@@ -164,7 +158,6 @@ def ledger(
         "programs": loading,
         "first-reads": first,
         "unexplained": left - transfer - library - first,
-        "untraced": untraced,
     }
     lines = [
         LedgerLine(c.code, c.saving.seconds) for c in attribution.causes if c.saving.seconds > 0
@@ -200,12 +193,12 @@ def _first_read_seconds(observed: Observed) -> float:
     file, offset = rows.file[order], rows.offset[order]
     again = np.zeros(len(order), np.bool_)
     again[1:] = (file[1:] == file[:-1]) & (offset[1:] == offset[:-1])
-    if min(again.sum(), (~again).sum()) < FIRST_READS:
+    if min(again.sum(), (~again).sum()) < 2 * observed.limits.min_calls:
         return 0.0
     seconds, moved = observed.own[order], rows.bytes[order].astype(np.float64)
     as_fast = moved[~again].sum() * seconds[again].sum() / moved[again].sum()
     first = float(seconds[~again].sum())
-    if first < CACHE_RATIO * as_fast:
+    if first < observed.limits.cache_ratio * as_fast:
         return 0.0
     return float(observed.stall.sum() * (first - as_fast) / max(float(observed.own.sum()), 1e-12))
 

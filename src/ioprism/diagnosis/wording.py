@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from ioprism.units import format_bytes, format_count, format_counted, format_sec
 
 FOLDER = Path(__file__).parent / "checks"
 MAX_NAMES = 8  # ranks or files that a title lists
-BLOCK = 2**20  # bytes: what small requests are joined to
+BLOCK = Limits().block  # bytes: what small requests are joined to
 TINY = 4096  # bytes: libraries keep their metadata in such pieces
 REOPENED = 4  # metadata calls per file: open, close, and once more
 HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
@@ -68,20 +68,25 @@ def word_verdict(verdict: Verdict, context: JobContext) -> Verdict:
 
 def _word_cause(cause: Cause, context: JobContext) -> Cause:
     words, filled = texts(cause.code), values(cause, context)
-    advice = tuple(_advice(words, conditions(cause, context), filled))
+    advice = tuple(
+        Recommendation(
+            fill(entry["text"], filled), fill(entry["code"], filled) if "code" in entry else None
+        )
+        for entry in fitting_advice(words, conditions(cause, context))
+    )
     advice += tuple(Recommendation(text, None) for text in cause.facts.get("advice", ()))
     facts = {**cause.facts, "groups": tuple(map(str, words["groups"]))}
     title = str(cause.facts.get("title") or _title(cause, words, filled))
     return replace(cause, title=title, advice=advice, facts=facts)
 
 
-def _advice(
-    words: Mapping[str, Any], present: set[str], filled: Mapping[str, str]
-) -> Iterable[Recommendation]:
-    for entry in words.get("recommendation", ()):
-        if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ())):
-            code = fill(entry["code"], filled) if "code" in entry else None
-            yield Recommendation(fill(entry["text"], filled), code)
+def fitting_advice(words: Mapping[str, Any], present: set[str]) -> list[Mapping[str, Any]]:
+    """Return the recommendations whose conditions hold."""
+    return [
+        entry
+        for entry in words.get("recommendation", ())
+        if present >= set(entry.get("when", ())) and not present & set(entry.get("unless", ()))
+    ]
 
 
 def _title(cause: Cause, words: Mapping[str, Any], filled: Mapping[str, str]) -> str:
@@ -114,7 +119,9 @@ def fill(text: str, filled: Mapping[str, str]) -> str:
 def verdict_line(verdict: Verdict) -> str:
     """Return the verdict in one or two sentences, the same in every command."""
     if verdict.status == "cannot-judge":
-        return _cannot_judge(verdict)
+        if verdict.missing:
+            return f"The job cannot be judged: {verdict.missing[0]}"
+        return "No I/O was recorded, so the job cannot be judged."
     of_run = f" of its {format_seconds(verdict.runtime)} run" if verdict.runtime > 0 else ""
     first = f"I/O stalls the job for {format_seconds(verdict.io_stall.seconds)}{of_run}."
     main = next((cause for cause in verdict.causes if cause.saving.seconds > 0), None)
@@ -127,12 +134,6 @@ def verdict_line(verdict: Verdict) -> str:
     if verdict.possible:
         return " ".join(filter(None, (first, where, _possible_names(verdict.possible))))
     return f"{first} {f'{where} No cause was found.' if where else _without_cause(verdict)}"
-
-
-def _cannot_judge(verdict: Verdict) -> str:
-    if verdict.missing:
-        return f"The job cannot be judged: {verdict.missing[0]}"
-    return "No I/O was recorded, so the job cannot be judged."
 
 
 def _possible_names(possible: Sequence[Possible]) -> str:
@@ -237,7 +238,7 @@ def values(cause: Cause, context: JobContext) -> dict[str, str]:
     plural = {
         f"plural_{key}": "" if value == 1 else "s"
         for key, value in known.items()
-        if _is_number(value)
+        if isinstance(value, int | float) and not isinstance(value, bool)
     }
     directory = str(
         where or dirname(str(known.get("file", ""))) or _striped_directory(context.files)
@@ -259,10 +260,6 @@ def values(cause: Cause, context: JobContext) -> dict[str, str]:
         "where": _where(cause),
         "joined": format_count(max(2.0, BLOCK / max(1.0, size))),
     }
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _format_value(key: str, value: object) -> str:

@@ -30,6 +30,26 @@ class View(Protocol):
         ...
 
 
+class SummedView:
+    """Lets a view add up its sums by all its other columns."""
+
+    sums: ClassVar[tuple[str, ...]]
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Add the sums of the same key."""
+        import polars as pl
+
+        return partials.group_by(pl.exclude(self.sums)).agg(pl.col(self.sums).sum())
+
+
+class KeptView:
+    """Lets a view keep the rows of all pieces as they are."""
+
+    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
+        """Keep rows side by side."""
+        return partials
+
+
 @runtime_checkable
 class FinalizedView(View, Protocol):
     """A view that can decide some things only when all pieces are there."""

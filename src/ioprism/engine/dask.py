@@ -11,7 +11,8 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import partial
+from operator import attrgetter, methodcaller
 from typing import Any, TypeVar
 
 import polars as pl
@@ -27,7 +28,6 @@ from ioprism.engine.base import (
 from ioprism.engine.cluster import Cluster, ClusterSettings, Session, connect, death_of_workers
 from ioprism.engine.summaries import (
     SHARDS,
-    PartialSizes,
     Summaries,
     check_room,
     needed_by_all,
@@ -82,20 +82,15 @@ class Views:
         return TablePart(tables, whole.warnings)
 
 
-def expected_failures_returned(work: Callable[..., Found]) -> Callable[..., Found | IoprismError]:
+def attempt(work: Callable[..., Found], *args: Any) -> Found | IoprismError:  # noqa: ANN401
     """Hand expected failures back as values: trying again would change nothing."""
-
-    @wraps(work)
-    def attempt(*args: Any) -> Found | IoprismError:  # noqa: ANN401
-        failed = next((one for one in args if isinstance(one, IoprismError)), None)
-        if failed is not None:
-            return failed
-        try:
-            return work(*args)
-        except IoprismError as error:
-            return error
-
-    return attempt
+    failed = next((one for one in args if isinstance(one, IoprismError)), None)
+    if failed is not None:
+        return failed
+    try:
+        return work(*args)
+    except IoprismError as error:
+        return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,25 +104,6 @@ class _Told:
         return self.partition.continue_after(self.earlier, warn)
 
 
-@expected_failures_returned
-def prepared_of(partition: ContinuedPartition) -> PreparedPartition:
-    """Read a partition that continues another, or is continued, without knowing the others."""
-    return partition.prepare()
-
-
-@expected_failures_returned
-def moves_of(prepared: PreparedPartition) -> Any:  # noqa: ANN401 - only the format knows
-    """Return what later partitions have to know of this one."""
-    return prepared.moves
-
-
-@expected_failures_returned
-def on_partition(work: PartitionWork[Any], number: int, partition: Partition | None) -> Any:  # noqa: ANN401
-    """Apply a function to a partition."""
-    return work(number, partition)
-
-
-@expected_failures_returned
 def on_prepared(
     work: PartitionWork[Any],
     number: int,
@@ -136,12 +112,6 @@ def on_prepared(
 ) -> Any:  # noqa: ANN401
     """Apply a function to a partition, given the moves of the ones before it."""
     return work(number, _Told(prepared, earlier))
-
-
-@expected_failures_returned
-def sample_of(views: Views, pair: tuple[Partition, Partition]) -> PartialSizes:
-    """Summarise two neighbouring partitions, to know what all will need."""
-    return sample(views.every, pair)
 
 
 def partial_tables(
@@ -185,13 +155,11 @@ def _memory_of_worker() -> int | None:
     return int(limit) if limit else None
 
 
-@expected_failures_returned
 def shard_of(part: TablePart, number: int) -> Tables:
     """Take one shard of the tables of a partition."""
     return part.shards[number]
 
 
-@expected_failures_returned
 def joined_shard(views: Views, *pieces: Tables) -> TablePart:
     """Finish one shard of the views that are joined in shards."""
     return TablePart(
@@ -202,7 +170,6 @@ def joined_shard(views: Views, *pieces: Tables) -> TablePart:
     )
 
 
-@expected_failures_returned
 def joined_tables(views: Views, last: bool, *parts: TablePart) -> TablePart:
     """Join the small tables of some partitions; the last step finishes them."""
     tables = []
@@ -288,17 +255,17 @@ class _Graph:
         """Refuse what this process, which gets the results, cannot hold within the limit."""
         if self.memory_limit is None or not self.views.sharded_views:
             return
-        tasks = [self._submit(sample_of, self.views, pair) for pair in pairs(partitions)]
+        tasks = [self._submit(sample, self.views.every, pair) for pair in pairs(partitions)]
         samples = [self.result(task) for task in tasks]
         if samples:
             check_room(needed_by_all(samples, len(partitions)), self.memory_limit)
 
     def _submit(self, work: Any, *given: Any) -> Any:  # noqa: ANN401
-        return self.client.submit(work, *given, retries=RETRIES, pure=False)
+        return self.client.submit(attempt, work, *given, retries=RETRIES, pure=False)
 
     def _parts(self, partitions: Sequence[Partition]) -> list[Any]:
         work = partial(partial_tables, self.views, self.memory_limit)
-        return self.each(partitions, work) or [self._submit(on_partition, work, 0, None)]
+        return self.each(partitions, work) or [self._submit(work, 0, None)]
 
     def each(self, partitions: Sequence[Partition], work: PartitionWork[Any]) -> list[Any]:
         """Submit a task for each partition; one that continues others gets their moves."""
@@ -306,13 +273,13 @@ class _Graph:
         tasks = []
         for place, partition in enumerate(partitions):
             if not isinstance(partition, ContinuedPartition):
-                tasks.append(self._submit(on_partition, work, place, partition))
+                tasks.append(self._submit(work, place, partition))
                 moves.append(None)
                 continue
-            prepared = self._submit(prepared_of, partition)
+            prepared = self._submit(methodcaller("prepare"), partition)
             earlier = moves[place - partition.continues :]
             tasks.append(self._submit(on_prepared, work, place, prepared, *earlier))
-            moves.append(self._submit(moves_of, prepared))
+            moves.append(self._submit(attrgetter("moves"), prepared))
         return tasks
 
     def _shards(self, parts: Sequence[Any]) -> list[Any]:

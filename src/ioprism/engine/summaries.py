@@ -18,7 +18,7 @@ import polars as pl
 
 from ioprism.engine.base import ContinuedPartition, ShardedView, View, finish
 from ioprism.errors import NotEnoughMemoryError
-from ioprism.model.trace import Partition
+from ioprism.model.trace import Completeness, Partition
 
 SHARDS = 16
 PROGRAM = 200 * 10**6  # bytes of the process before it has read anything
@@ -42,12 +42,7 @@ def check_room(needed: int, memory_limit: int | None) -> None:
         raise NotEnoughMemoryError(needed=PROGRAM + needed, allowed=memory_limit)
 
 
-@dataclass(frozen=True, slots=True)
-class PartialSizes:
-    """Bytes that the results of one partition, and of it and its neighbour, need."""
-
-    first: int
-    both: int
+PartialSizes = tuple[int, int]  # bytes that a partition's results need, and with its neighbour's
 
 
 def pairs(partitions: Sequence[Partition]) -> list[tuple[Partition, Partition]]:
@@ -69,13 +64,13 @@ def sample(views: Sequence[View], pair: tuple[Partition, Partition]) -> PartialS
         view.combine(pl.concat([one, other]).lazy()).collect()
         for view, one, other in zip(large, first, second, strict=True)
     ]
-    return PartialSizes(_memory(large, first), _memory(large, both))
+    return _memory(large, first), _memory(large, both)
 
 
 def needed_by_all(samples: Sequence[PartialSizes], partitions: int) -> int:
     """Bytes that the results of all partitions need."""
-    first = sum(one.first for one in samples) / len(samples)
-    more = sum(one.both - one.first for one in samples) / len(samples)
+    first = sum(one for one, _ in samples) / len(samples)
+    more = sum(both - one for one, both in samples) / len(samples)
     return int(first + more * (partitions - 1))
 
 
@@ -93,14 +88,10 @@ def _summaries(views: Sequence[ShardedView], partition: Partition) -> list[pl.Da
 
 def _batches(partition: Partition) -> Iterator[pl.LazyFrame]:
     """Events of a partition by itself: what came before it changes few of them."""
+    ignored = Completeness().warn  # warnings come again when it is read for the answer
     if isinstance(partition, ContinuedPartition):
-        return partition.prepare().continue_after((), _ignore)
-    return partition.batches(_ignore)
-
-
-def _ignore(message: str) -> None:
-    """Warnings come again when the partition is read for the answer."""
-    del message
+        return partition.prepare().continue_after((), ignored)
+    return partition.batches(ignored)
 
 
 def cut_into_shards(table: pl.DataFrame, by: Sequence[str]) -> list[pl.DataFrame]:

@@ -1,6 +1,6 @@
 """What users know beside a trace: machine benchmarks, stripe layouts, workloads to schedule.
 
-Read the description of a workload to schedule, as TOML.
+A workload is TOML:
 
 bandwidth = "10GB"        # of the file system, per second
 horizon = 8000            # seconds to simulate
@@ -58,7 +58,7 @@ def read_ceiling(path: Path) -> Ceiling:
         BrokenTraceError: its kind of result is not known.
     """
     check_file(path)
-    text = _text(path)
+    text = _text(path, MAX_RESULT_BYTES)
     for read in (_from_json, _ior_text, _mdtest):
         ceiling = read(text, path)
         if ceiling is not None and (ceiling.bandwidth or ceiling.operations):
@@ -70,9 +70,9 @@ def read_ceiling(path: Path) -> Ceiling:
     )
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, most: int) -> str:
     with open_text(path) as file:
-        return file.read(MAX_RESULT_BYTES).decode("utf-8", "replace")
+        return file.read(most).decode("utf-8", "replace")
 
 
 def _from_json(text: str, path: Path) -> Ceiling | None:
@@ -195,11 +195,10 @@ def read_layout(path: Path) -> Mapping[str, Striping]:
         BrokenTraceError: nothing in it is a layout.
     """
     check_file(path)
-    with open_text(path) as file:
-        text = file.read(MAX_LAYOUT_BYTES).decode("utf-8", "replace")
-    head = text.lstrip().partition("\n")[0]
+    text = _text(path, MAX_LAYOUT_BYTES)
+    columns = {name.strip().lower() for name in text.lstrip().partition("\n")[0].split(",")}
     try:
-        layouts = dict(_from_csv(text) if _is_csv(head) else _from_getstripe(text))
+        layouts = dict(_from_csv(text) if columns >= {"path", "targets"} else _from_getstripe(text))
     except csv.Error as error:
         raise BrokenTraceError(
             f"it is not a CSV table ({error}).\nHint: check its quotes.", source=path
@@ -211,11 +210,6 @@ def read_layout(path: Path) -> Mapping[str, Striping]:
             source=path,
         )
     return layouts
-
-
-def _is_csv(head: str) -> bool:
-    names = [name.strip().lower() for name in head.split(",")]
-    return "path" in names and "targets" in names
 
 
 def _from_csv(text: str) -> Iterator[tuple[str, Striping]]:

@@ -1,10 +1,8 @@
-"""Calls: what a function does, and how rows of calls become a trace.
+"""Calls: what a function does, how rows of calls become a trace, and where file pointers stand.
 
 Formats that are read call by call take two passes: the first learns which files there are and
 when the trace begins and ends; the second, whenever events are asked for, builds tables of
 bounded size.
-
-Where does a read or write without an offset begin? The file pointer, replayed.
 
 A process's pointer into a file is set by open and seek, and moved by reads and writes. One
 pointer is kept per process and path: a file that a process has open twice shares it.
@@ -16,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +48,10 @@ def _each(operation: str, names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), operation)
 
 
+# Calls that lock or unlock a file. `fcntl` does so with some of its commands, which readers that
+# know the command name with it.
+LOCK_COMMANDS = ("F_SETLK", "F_SETLKW", "F_OFD_SETLK", "F_OFD_SETLKW")
+LOCKS = frozenset(("flock", "lockf", *(f"fcntl {command}" for command in LOCK_COMMANDS)))
 POSIX: Mapping[str, str] = {
     **_each("read", "read pread readv preadv preadv2 process_vm_readv sendfile"),
     **_each("write", "write pwrite writev pwritev pwritev2"),
@@ -63,11 +65,12 @@ POSIX: Mapping[str, str] = {
             "chown fchown lchown fchownat link linkat symlink symlinkat readlink readlinkat "
             "mkdir mkdirat rmdir unlink unlinkat remove rename renameat renameat2 truncate "
             "ftruncate fallocate posix_fallocate fadvise64 fadvise posix_fadvise mknod mknodat "
-            "mkfifo utime utimes utimensat futimens umask dup dup2 dup3 fcntl flock ioctl mmap "
+            "mkfifo utime utimes utimensat futimens umask dup dup2 dup3 fcntl ioctl mmap "
             "munmap opendir fdopendir readdir readdir_r closedir rewinddir seekdir telldir "
             "scandir getdents chroot realpath setxattr getxattr lsetxattr lgetxattr "
             "fsetxattr fgetxattr listxattr llistxattr flistxattr removexattr copy_file_range "
-            "splice readahead ftok nftw ftw lockf mount umount"),
+            "splice readahead ftok nftw ftw mount umount"),
+    **dict.fromkeys(LOCKS, "metadata"),
 }  # fmt: skip
 STDIO: Mapping[str, str] = {
     **_each("read", "fread fread_unlocked fgets fgetc getc getline getdelim fscanf vfscanf fgetws"),
@@ -117,7 +120,8 @@ def classify(name: str) -> Call:
         return _mpiio(name)
     for prefix, layer in _PREFIXES:
         if name.startswith(prefix):
-            return Call(layer, _data_operation(name))
+            matching = (what for what, pattern in _DATA if pattern.search(name))
+            return Call(layer, next(matching, "metadata"))
     return Call("other", "other")
 
 
@@ -143,10 +147,6 @@ def _mpiio(name: str) -> Call:
         nonblocking=match["i"] is not None or name.endswith(("_begin", "_end")),
         positional=match["at"] is not None,
     )
-
-
-def _data_operation(name: str) -> str:
-    return next((what for what, pattern in _DATA if pattern.search(name)), "metadata")
 
 
 BATCH = 100_000  # rows in one table
@@ -221,26 +221,22 @@ class RowPartition:
 
     def _frame(self, rows: list[Row]) -> pl.DataFrame:
         columns = dict(zip(Row._fields, zip(*rows, strict=True), strict=True))
-        paths = [None if path is None else self.paths.get(path) for path in columns["path"]]
-        ranks = [self.ranks.get(process, 0) for process in columns["process"]]
+        named = columns.pop("path")
+        columns["file"] = tuple(None if path is None else self.paths.get(path) for path in named)
+        columns["rank"] = tuple(self.ranks.get(process, 0) for process in columns["process"])
+        known = pl.DataFrame(columns, schema_overrides=_ROW_TYPES)
         return EVENTS.conform(
-            pl.DataFrame(
-                {
-                    "start": pl.Series(columns["start"], dtype=pl.Float64) - self.origin,
-                    "end": pl.Series(columns["end"], dtype=pl.Float64) - self.origin,
-                    "rank": pl.Series(ranks, dtype=pl.Int32),
-                    "process": pl.Series(columns["process"], dtype=pl.UInt32),
-                    "file": pl.Series(paths, dtype=pl.UInt32),
-                    "layer": pl.Series(columns["layer"], dtype=pl.UInt8).cat.to(Layer),
-                    "operation": pl.Series(columns["operation"], dtype=pl.UInt8).cat.to(Operation),
-                    "function": pl.Series(columns["function"], dtype=pl.String),
-                    "offset": pl.Series(columns["offset"], dtype=pl.Int64),
-                    "bytes": pl.Series(columns["bytes"], dtype=pl.Int64),
-                    "collective": pl.Series(columns["collective"], dtype=pl.Boolean),
-                    "nonblocking": pl.Series(columns["nonblocking"], dtype=pl.Boolean),
-                }
+            known.with_columns(
+                pl.col("start", "end") - self.origin,
+                layer=known["layer"].cat.to(Layer),
+                operation=known["operation"].cat.to(Operation),
             )
         )
+
+
+_ROW_TYPES: Mapping[str, pl.DataType] = {
+    **EVENTS.schema, "layer": pl.UInt8(), "operation": pl.UInt8(), "function": pl.String()
+}  # fmt: skip
 
 
 def plausible(value: object) -> int | None:
@@ -259,6 +255,7 @@ def plausible(value: object) -> int | None:
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+APPEND = 0o2000  # O_APPEND: where a write goes is not known
 UNKNOWN = np.iinfo(np.int64).min
 RELATIVE = -(2**62)  # far below any position, and far above UNKNOWN
 RELATIVE_BELOW = -(2**61)
@@ -327,6 +324,17 @@ class FilePointers:
                 self.at[key] = value
             elif self.at.get(key, UNKNOWN) != UNKNOWN:
                 self.at[key] += value - RELATIVE
+
+
+def pointer_key(process: npt.NDArray[np.integer], file: npt.NDArray[np.integer]) -> Integers:
+    """Return one number for a process and its file, which share a pointer."""
+    return (process.astype(np.int64) << 32) | (file.astype(np.int64) & 0xFFFFFFFF)
+
+
+def nullable(values: npt.NDArray[Any], missing: Flags) -> pl.Series:
+    """Return values as a column; those that are missing are null."""
+    series = pl.Series(values)
+    return series.set(pl.Series(missing), None) if missing.any() else series
 
 
 def _positions(base: Integers, moved: Integers) -> Integers:

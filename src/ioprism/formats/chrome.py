@@ -1,4 +1,4 @@
-"""What a trace event means: its call, its file, its bytes."""
+"""Read Chrome and Perfetto JSON: trace events, and the calls, files and bytes they mean."""
 
 from __future__ import annotations
 
@@ -41,12 +41,7 @@ _BYTES_HELD = 10  # that an object takes for each character of its text; an esti
 APPLICATION = Call("application", "other")
 
 
-@dataclass(frozen=True, slots=True)
-class TextObject:
-    """An object of a JSON text, and how many characters it has there."""
-
-    content: Mapping[str, Any]
-    size: int
+TextObject = tuple[Mapping[str, Any], int]  # of a JSON text, and its characters there
 
 
 @dataclass(slots=True)
@@ -68,36 +63,34 @@ class Events:
 
     def rows(self, event: TextObject) -> Iterator[Row]:
         """Yield the call that an event ends; most events yield one, some none."""
-        read = event.content
+        read, size = event
         phase = read.get("ph")
         if phase == "X":
             yield from self._call(read, read, read.get("dur", 0))
         elif phase == "B":
             stack = self._open.setdefault(_thread(read), [])
             if len(stack) < _DEEPEST:
-                self._hold(event.size)
+                self._hold(size)
                 stack.append(event)
         elif phase == "E":
             stack = self._open.get(_thread(read), [])
             if stack:
-                held = stack.pop()
-                begun = held.content
-                self.budget.give_back(_BYTES_HELD * held.size)
+                begun, held = stack.pop()
+                self.budget.give_back(_BYTES_HELD * held)
                 duration = _float(read.get("ts"), 0.0) - _float(begun.get("ts"), 0.0)
-                yield from self._call(
-                    begun, {**read, **begun, "args": _merge_events(begun, read)}, duration
-                )
+                arguments = {**_arguments(begun), **_arguments(read)}
+                yield from self._call(begun, {**read, **begun, "args": arguments}, duration)
             else:
                 self.damaged += 1
         elif phase == "M" and read.get("name") == "process_name":
             name = _arguments(read).get("name")
             if isinstance(name, str):
-                self._hold(event.size)
+                self._hold(size)
                 self.names[str(read.get("pid"))] = name
         elif phase == "M" and self.own and read.get("name") == "thread_name":
             facts = _arguments(read).get("ioprism")
             if isinstance(facts, dict):
-                self._hold(event.size)
+                self._hold(size)
                 self.facts[_thread(read)] = facts
                 self._number(read)
 
@@ -116,26 +109,17 @@ class Events:
             return
         process = self._number(read)
         call, function, path, offset, size = _understood(name, read)
-        yield Row(
-            start * MICRO,
-            (start + length) * MICRO,
-            process,
-            path,
-            call.layer_code,
-            call.operation_code,
-            function,
-            offset,
-            size,
-            call.collective,
-            call.nonblocking,
-        )
+        codes = call.layer_code, call.operation_code
+        span = start * MICRO, (start + length) * MICRO
+        how = call.collective, call.nonblocking
+        yield Row(*span, process, path, *codes, function, offset, size, *how)
 
     def _number(self, read: Mapping[str, Any]) -> int:
         """The row of the process table."""
         thread = _thread(read)
         if thread not in self.processes:
             self.budget.take(BYTES_OF_NAME + sum(map(len, thread)), "the numbers of processes")
-        if self.own and thread[1].isdecimal() and len(thread[1]) < 10:
+        if self.own and _is_number(thread[1]):
             return self.processes.setdefault(thread, int(thread[1]))
         return self.processes.setdefault(thread, len(self.processes))
 
@@ -157,10 +141,6 @@ def _float(value: object, default: float) -> float:
 def _arguments(read: Mapping[str, Any]) -> Mapping[str, Any]:
     arguments = read.get("args")
     return arguments if isinstance(arguments, dict) else {}
-
-
-def _merge_events(begun: Mapping[str, Any], ended: Mapping[str, Any]) -> dict[str, Any]:
-    return {**_arguments(begun), **_arguments(ended)}
 
 
 Understood = tuple[Call, str | None, str | None, int | None, int | None]
@@ -234,7 +214,7 @@ def objects(path: Path, damage: Damage) -> Iterator[TextObject]:
     with open_text(path) as file:
         text, at, more = _array(decode(file.read(_HEAD)))
         while True:
-            at = _skip_blanks(text, at)
+            at += len(_BETWEEN.match(text, at)[0])  # type: ignore[index] # it matches anything
             if text.startswith("]", at):
                 return
             try:
@@ -246,7 +226,7 @@ def objects(path: Path, damage: Damage) -> Iterator[TextObject]:
             if whole:
                 size, at = stop - at, stop
                 if isinstance(read, dict):
-                    yield TextObject(read, size)
+                    yield read, size
                 else:
                     damage.objects += 1
                 continue
@@ -266,11 +246,6 @@ def _array(text: str) -> tuple[str, int, bool]:
     if stripped.startswith("["):
         return text, text.index("[") + 1, True
     return "", 0, False
-
-
-def _skip_blanks(text: str, at: int) -> int:
-    match = _BETWEEN.match(text, at)
-    return at if match is None else match.end()
 
 
 HEAD = 4096
@@ -304,16 +279,19 @@ class ChromeReader:
             for row in events.rows(event):
                 span.see(row)
         if span.first is None or span.last is None:
-            raise _broken(source, "no event in it has a start and an end")
+            raise BrokenTraceError(
+                "the trace events cannot be read: no event in it has a start and an end.\n"
+                "Hint: export the trace again.",
+                source=source,
+            )
         known = _known_processes(events)
+        ranks = dict(known.select("process", "rank").iter_rows())
         origin = 0.0 if own else span.first
         return Trace(
             format=self.name,
             paths=(source,),
             job=_job(own, span.last - origin, known["rank"].n_unique()),
-            partitions=(
-                RowPartition(ChromeFile(source, bool(own)), origin, span.paths, _ranks(known)),
-            ),
+            partitions=(RowPartition(ChromeFile(source, bool(own)), origin, span.paths, ranks),),
             load_files=lambda: file_table(list(span.paths)),
             load_processes=partial(PROCESSES.conform, known),
             completeness=_completeness(own),
@@ -412,19 +390,9 @@ def _facts(facts: Mapping[str, Any]) -> dict[str, str | int | None]:
     }
 
 
-def _ranks(processes: pl.DataFrame) -> dict[int, int]:
-    return dict(processes.select("process", "rank").iter_rows())
-
-
 def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) < 10
 
 
 def _whole(text: str) -> int | None:
     return int(text) if _is_number(text) else None
-
-
-def _broken(source: Path, why: str) -> BrokenTraceError:
-    return BrokenTraceError(
-        f"the trace events cannot be read: {why}.\nHint: export the trace again.", source=source
-    )

@@ -80,23 +80,20 @@ def _facts(trace: Trace) -> dict[str, object]:
 
 def _tracks(trace: Trace) -> Iterator[bytes]:
     """Name the tracks; the one of the counters comes first."""
-    yield json.dumps(
-        {"ph": "M", "pid": -1, "name": "process_name", "args": {"name": "bandwidth"}}
-    ).encode()
+    yield _event("M", -1, "process_name", args={"name": "bandwidth"})
     seen = trace.processes.select("rank", "host").unique("rank", keep="first").sort("rank")
     for rank, host in seen.iter_rows():
         name = f"rank {rank}" + (f" on {host}" if host else "")
-        yield json.dumps(
-            {"ph": "M", "pid": rank, "name": "process_name", "args": {"name": name}}
-        ).encode()
-        yield json.dumps(
-            {"ph": "M", "pid": rank, "name": "process_sort_index", "args": {"sort_index": rank}}
-        ).encode()
+        yield _event("M", rank, "process_name", args={"name": name})
+        yield _event("M", rank, "process_sort_index", args={"sort_index": rank})
     for row in trace.processes.iter_rows(named=True):
         facts = {key: row[key] for key in ("application", "host", "pid", "tid")}
         named = {"name": row["application"] or f"process {row['process']}", "ioprism": facts}
-        thread = {"ph": "M", "pid": row["rank"], "tid": row["process"], "name": "thread_name"}
-        yield json.dumps({**thread, "args": named}).encode()
+        yield _event("M", row["rank"], "thread_name", tid=row["process"], args=named)
+
+
+def _event(phase: str, rank: int, name: str, **others: object) -> bytes:
+    return json.dumps({"ph": phase, "pid": rank, "name": name, **others}).encode()
 
 
 def _escaped_paths(files: pl.DataFrame) -> pl.DataFrame:
@@ -174,12 +171,5 @@ def _counters(bandwidth: dict[str, _Bandwidth]) -> Iterator[bytes]:
         changes = np.flatnonzero(np.diff(rates, prepend=0.0, append=0.0))
         for place in changes.tolist():
             rate = float(rates[place]) if place < len(rates) else 0.0
-            yield json.dumps(
-                {
-                    "ph": "C",
-                    "pid": -1,
-                    "ts": round(place * counted.width * MICROSECONDS, 3),
-                    "name": f"{direction} bandwidth in B/s",
-                    "args": {direction: rate},
-                }
-            ).encode()
+            ts = round(place * counted.width * MICROSECONDS, 3)
+            yield _event("C", -1, f"{direction} bandwidth in B/s", ts=ts, args={direction: rate})

@@ -1,7 +1,5 @@
 """Foreign files that may end the process or run code: tried in another one, or read as tables.
 
-Read plain tables of a foreign SQLite file, and run nothing that is in it.
-
 A database can hold views, triggers, virtual tables and computed columns: code that runs when it
 is read, and that need not end. So only named columns of plain tables are read, each table by
 itself and in the order in which it is stored, without sorting or joining. The file is opened
@@ -108,7 +106,8 @@ def columns_of(paths: Sequence[Path]) -> list[list[str]]:
     Raises:
         IsolationError: one of them could not.
     """
-    return _try_files(tuple(_key(path) for path in paths))
+    status = ((path, path.stat()) for path in paths)
+    return _try_files(tuple((str(p.resolve()), s.st_size, s.st_mtime_ns) for p, s in status))
 
 
 @lru_cache(maxsize=16)
@@ -132,11 +131,6 @@ def until_damage(tables: Iterator[pl.DataFrame], name: str, warn: Warn) -> Itera
         yield from tables
     except UNREADABLE as error:
         warn(f"{name}: it is damaged ({first_line(error)}); events are missing")
-
-
-def _key(path: Path) -> _Key:
-    stat = path.stat()
-    return str(path.resolve()), stat.st_size, stat.st_mtime_ns
 
 
 LARGEST_VALUE = 2**20  # bytes of a text or blob; windows of 32 KiB are the largest in use

@@ -12,8 +12,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from ioprism.errors import TraceError
@@ -79,7 +80,7 @@ def describe_trace(trace: Trace) -> ProcessFile:
         span=None if start is None else (start, start + (job.runtime or 0.0)),
         hosts=frozenset(host for host, _ in rows if host),
         processes=frozenset((host or "", pid) for host, pid in rows if pid > 0),
-        parents=_tracer_of(path, trace.format),
+        parents=tracer_of(path, trace.format),
         children=frozenset(("", pid) for pid in trace.children),
         program=job.executable,
     )
@@ -95,12 +96,7 @@ def _named_date(path: Path) -> float | None:
     return None if moment is None else moment.replace(tzinfo=UTC).timestamp()
 
 
-def describe_damaged(path: Path, format_name: str) -> ProcessFile:
-    """Return what the name of a file says that cannot be read."""
-    return ProcessFile(path, format_name, parents=_tracer_of(path, format_name))
-
-
-def _tracer_of(path: Path, format_name: str) -> frozenset[Process]:
+def tracer_of(path: Path, format_name: str) -> frozenset[Process]:
     """`strace -ff -o NAME` writes NAME.PID for all processes below it: it is their ancestor."""
     below = format_name == "strace" and path.suffix.removeprefix(".").isdecimal()
     return frozenset({(str(path.with_suffix("")), 0)} if below else ())
@@ -113,41 +109,25 @@ def group_files(files: Sequence[ProcessFile]) -> list[list[int]]:
     time and run the same command below the same parent, or the same command under names that
     differ only by process; or if one parent started them at the same time under such names.
     """
-    links = _Links(len(files))
-    for related in _related_groups(files):
-        links.join(related)
-    for numbers in _alike(files).values():
-        for overlapping in _overlapping(files, numbers):
-            links.join(overlapping)
-    return links.groups()
+    above = list(range(len(files)))
+    alike = _alike(files).values()
+    overlapping = (some for numbers in alike for some in _overlapping(files, numbers))
+    for numbers in chain(_related_groups(files), overlapping):
+        first, *others = sorted({_root(above, number) for number in numbers})
+        for root in others:
+            above[root] = first
+    groups: dict[int, list[int]] = defaultdict(list)
+    for number in range(len(files)):
+        groups[_root(above, number)].append(number)
+    return list(groups.values())
 
 
-@dataclass(slots=True)
-class _Links:
-    """Sets of numbers that grow together."""
-
-    count: int
-    above: list[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.above = list(range(self.count))
-
-    def first(self, number: int) -> int:
-        while self.above[number] != number:
-            self.above[number] = self.above[self.above[number]]
-            number = self.above[number]
-        return number
-
-    def join(self, numbers: Sequence[int]) -> None:
-        roots = sorted({self.first(number) for number in numbers})
-        for root in roots[1:]:
-            self.above[root] = roots[0]
-
-    def groups(self) -> list[list[int]]:
-        sets: dict[int, list[int]] = defaultdict(list)
-        for number in range(self.count):
-            sets[self.first(number)].append(number)
-        return list(sets.values())
+def _root(above: list[int], number: int) -> int:
+    """Return the number that stands for a set; the way to it becomes shorter."""
+    while above[number] != number:
+        above[number] = above[above[number]]
+        number = above[number]
+    return number
 
 
 def _related_groups(files: Sequence[ProcessFile]) -> Iterator[Sequence[int]]:
@@ -190,18 +170,11 @@ def _near(
         if first >= behind:
             continue
         yield number, stretches[first][0]
-        place = _last(together, first)
+        place = _root(together, first)
         while place < behind - 1:
             yield stretches[place][0], stretches[place + 1][0]
             together[place] = place + 1
-            place = _last(together, place)
-
-
-def _last(together: list[int], place: int) -> int:
-    while together[place] != place:
-        together[place] = together[together[place]]
-        place = together[place]
-    return place
+            place = _root(together, place)
 
 
 def _alike(files: Sequence[ProcessFile]) -> dict[Hashable, list[int]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -67,7 +66,6 @@ class Otf2Reader:
             )
         except IsolationError as error:
             raise _broken(source, error) from error
-        content = Otf2Archive(anchor)
         span, locations = TraceSpan(Budget(anchor, beside=size)), _Locations()
         try:
             with library.reader.open(str(anchor)) as opened:
@@ -92,9 +90,11 @@ class Otf2Reader:
                 end_time=None if start is None else start + runtime,
                 runtime=runtime,
             ),
-            partitions=(RowPartition(content, span.first, span.paths, locations.ranks),),
+            partitions=(
+                RowPartition(Otf2Archive(anchor), span.first, span.paths, locations.ranks),
+            ),
             load_files=lambda: file_table(list(span.paths)),
-            load_processes=partial(_process_table, locations),
+            load_processes=locations.table,
         )
 
 
@@ -139,6 +139,10 @@ class _Locations:
             host = getattr(parent, "name", None)
             self.facts.append({"process": row, "rank": rank, "host": host and str(host)})
         return self.rows[key]
+
+    def table(self) -> pl.DataFrame:
+        """The process table."""
+        return PROCESSES.conform(pl.DataFrame(self.facts, schema_overrides={"host": pl.String}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +261,6 @@ class _EventStep:
         path = str(named) if named else None
         codes = LAYERS.index(layer), OPERATIONS.index(operation)
         return Row(start * self.tick, end * self.tick, self.row, path, *codes, name)
-
-
-def _process_table(locations: _Locations) -> pl.DataFrame:
-    return PROCESSES.conform(pl.DataFrame(locations.facts, schema_overrides={"host": pl.String}))
 
 
 def _files(anchor: Path, source: Path) -> Iterator[Path]:

@@ -1,20 +1,13 @@
 """What all readers share: which files may be read, how much of them, and which events are possible.
 
-How much memory an input may take: bounded by the size of the input itself.
-
 What streams may be any size: calls are read in pieces, however many there are. What has to be
 in memory together (tables of names, inflated blobs, lists that were written in a short form) is
 refused before it is allocated if it needs more than `BASE` and `PER_BYTE` times the bytes of the
 file. Real inputs stay far below: text and logs compress to a tenth or a twentieth.
-
 `ioprism --reading-budget SIZE`, or the variable IOPRISM_READING_BUDGET, sets another limit.
 
-One gate for the events of all readers: what cannot be true is left out, and counted.
-
 Traces are untrusted, and a single call of 1e308 seconds or -5 bytes would make every sum of an
-answer wrong. Readers pass on what a trace says; this is where it is judged.
-
-How traces are read: on whose clocks, and by which workers.
+answer wrong. Readers pass on what a trace says; what cannot be true is left out here, and counted.
 
 Every command that reads a trace needs this module, so it does not load a table library.
 """
@@ -23,6 +16,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ioprism.errors import BrokenTraceError, NoSuchTraceError, OverBudgetError, UsageError
-from ioprism.model.trace import LARGEST_PLAUSIBLE, MOST_RANKS, Job, Partition, Trace, Warn
+from ioprism.model.trace import LARGEST_PLAUSIBLE, LATEST, MOST_RANKS, Job, Partition, Trace, Warn
 from ioprism.text import read_small_text
 from ioprism.units import format_counted, parse_bytes
 
@@ -89,6 +83,26 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(files)
 
 
+def places_to_cut(
+    begin: int, end: int, *, least: int, find: Callable[[int], int | None]
+) -> Iterator[int]:
+    """Yield where to cut a stretch of bytes, so that no part is shorter than `least`.
+
+    Args:
+        begin: of the stretch.
+        end: of the stretch.
+        least: bytes of a part.
+        find: returns the first place from another one on at which a part can begin, if any.
+    """
+    at = begin + least
+    while at < end - least:
+        place = find(at)
+        if place is None:
+            return
+        yield place
+        at = place + least
+
+
 VARIABLE = "IOPRISM_READING_BUDGET"
 BASE = 256 * 2**20  # bytes that any input may take
 PER_BYTE = 200  # bytes of memory for each byte of the file
@@ -99,7 +113,7 @@ class Budget:
     """Counts what is held for one input."""
 
     def __init__(self, source: Path, *, beside: int = 0) -> None:
-        """Allow what `source` and so many bytes of files beside it justify."""
+        """Allow what the sizes of `source` and of its other files (`beside`, bytes) justify."""
         self.source = source
         self.allowed = allowance(source) + PER_BYTE * beside
         self.held = 0
@@ -115,7 +129,7 @@ class Budget:
             raise OverBudgetError(self.source, what=what, needed=self.held, allowed=self.allowed)
 
     def give_back(self, size: int) -> None:
-        """Count what is no longer held, in bytes."""
+        """Count what was released, in bytes."""
         self.held -= size
 
 
@@ -159,6 +173,11 @@ class ChangedPartition:
     inner: Any
     step: BatchStep
 
+    @property
+    def side_by_side(self) -> bool:
+        """Whether reading several such partitions in threads gains time."""
+        return bool(getattr(self.inner, "side_by_side", False))
+
     def batches(self, warn: Warn) -> Batches:
         """Yield the changed batches."""
         return self.step(self.inner.batches(warn), warn)
@@ -195,56 +214,31 @@ class ChangedPreparedRange:
         return self.step(self.inner.continue_after(earlier, warn), warn)
 
 
-LATEST = 1e11  # seconds; beyond any clock
-SIZES = ("bytes", "offset")
+SIZES = {  # columns, and the warning about impossible values
+    "bytes": "with an impossible size, which is left out",
+    "offset": "with an impossible offset, which is left out",
+}
 
 
 def leave_out_impossible(batches: Batches, warn: Warn, *, source: str) -> Batches:
     """Pass on what is plausible; warn about what was left out of a trace."""
-    impossible = dict.fromkeys(("times", *SIZES), 0)
-    for batch in batches:
-        implausible = batch.select(times=_wrong_times(), **_wrong_sizes()).sum().collect()
-        for name, number in implausible.row(0, named=True).items():
-            impossible[name] += number or 0
-        yield _sound(batch) if sum(implausible.row(0)) else batch
-    _warn_of_impossible(impossible, lambda message: warn(f"{source}: {message}"))
-
-
-def _wrong_times() -> pl.Expr:
     import polars as pl
 
     start, end = pl.col("start"), pl.col("end")
-    sound = (start.abs() < LATEST) & (end.abs() < LATEST) & (end >= start)
-    return sound.fill_null(False).not_()  # NaN compares as larger than every number
-
-
-def _possible(name: str) -> pl.Expr:
-    import polars as pl
-
-    return pl.col(name).is_between(0, LARGEST_PLAUSIBLE)
-
-
-def _wrong_sizes() -> dict[str, pl.Expr]:
-    """Sizes that a call which counts gives, and that cannot be."""
-    counts = _wrong_times().not_()
-    return {name: _possible(name).not_().fill_null(False) & counts for name in SIZES}
-
-
-def _sound(batch: pl.LazyFrame) -> pl.LazyFrame:
-    import polars as pl
-
-    kept = [pl.when(_possible(name)).then(pl.col(name)).alias(name) for name in SIZES]
-    return batch.filter(_wrong_times().not_()).with_columns(kept)
-
-
-def _warn_of_impossible(impossible: dict[str, int], warn: Warn) -> None:
-    if impossible["times"]:
-        warn(f"{format_counted(impossible['times'], 'call')} with impossible times left out")
-    for name in SIZES:
+    # NaN compares as larger than every number.
+    timed = (start.abs() < LATEST) & (end.abs() < LATEST) & (end >= start)
+    timed = timed.fill_null(False)
+    possible = {name: pl.col(name).is_between(0, LARGEST_PLAUSIBLE) for name in SIZES}
+    wrong = {name: timed & ~sound.fill_null(True) for name, sound in possible.items()}
+    sound_sizes = {name: pl.when(sound).then(name) for name, sound in possible.items()}
+    impossible = Counter[str]()
+    for batch in batches:
+        counted = batch.select(times=~timed, **wrong).sum().collect().row(0, named=True)
+        impossible.update({name: number or 0 for name, number in counted.items()})
+        yield batch.filter(timed).with_columns(**sound_sizes) if any(counted.values()) else batch
+    for name, what in (("times", "with impossible times left out"), *SIZES.items()):
         if impossible[name]:
-            what = "size" if name == "bytes" else "offset"
-            many = format_counted(impossible[name], "call")
-            warn(f"{many} with an impossible {what}, which is left out")
+            warn(f"{source}: {format_counted(impossible[name], 'call')} {what}")
 
 
 def _plausible_job(job: Job, warn: Warn) -> Job:

@@ -24,10 +24,10 @@ from ioprism.formats.job_groups import (
     PER_PROCESS,
     Group,
     ProcessFile,
-    describe_damaged,
     describe_trace,
     group_files,
     killed_job,
+    tracer_of,
 )
 from ioprism.formats.reading import Reading, check_plausibility, check_readable
 from ioprism.formats.unrecognised import unrecognised
@@ -316,7 +316,11 @@ class JobFiles:
             paths = self.paths if self.folder else [file.path for file in joined]
             trace = joiner.join(paths, _surveys(joiner, joined))
             traces.insert(0, _check_trace(joiner, trace, joined[0].reading))
-        trace = _merge_traces(traces)
+        trace = traces[0]
+        if len(traces) > 1:
+            from ioprism.model.merge import merge
+
+            trace = merge(traces)
         if self.run is not None:
             trace = _until_end(trace, self.run)
         for file in self.files:
@@ -417,7 +421,8 @@ def _describe(files: Sequence[TraceFile]) -> list[tuple[TraceFile, ProcessFile]]
                 described.append((file, describe_trace(file.read())))
             except BrokenTraceError as error:
                 file.error = error
-                described.append((file, describe_damaged(file.path, file.format)))
+                parents = tracer_of(file.path, file.format)
+                described.append((file, ProcessFile(file.path, file.format, parents=parents)))
     return described
 
 
@@ -472,14 +477,6 @@ def _files_below(folder: Path, reading: Reading | None) -> Iterator[TraceFile]:
                 waiting += [path] if path.is_dir() and not path.is_symlink() else []
             except (BrokenTraceError, NoSuchTraceError) as error:
                 yield TraceFile(path, None, folder, error)
-
-
-def _merge_traces(traces: list[Trace]) -> Trace:
-    if len(traces) == 1:
-        return traces[0]
-    from ioprism.model.merge import merge
-
-    return merge(traces)
 
 
 def _check_trace(reader: Reader, trace: Trace, reading: Reading | None) -> Trace:

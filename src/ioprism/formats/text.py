@@ -181,7 +181,8 @@ def blocks_of(
 def _csv_parser(path: Path, wanted: Collection[str]) -> Parse:
     with open_text(path) as file:
         first = _line(file, path)
-    _check_width(first.count(b",") + 1)
+    if first.count(b",") >= MOST_COLUMNS:
+        raise ValueError(f"it has more than {MOST_COLUMNS:,} columns")
     head = pl.read_csv(first, infer_schema=False)
     names = head.columns
     chosen = [place for place, name in enumerate(names) if name in wanted]
@@ -200,11 +201,6 @@ def _csv_parser(path: Path, wanted: Collection[str]) -> Parse:
         )
 
     return parse
-
-
-def _check_width(columns: int) -> None:
-    if columns > MOST_COLUMNS:
-        raise ValueError(f"it has more than {MOST_COLUMNS:,} columns")
 
 
 def _json_parser(path: Path, wanted: Collection[str]) -> Parse:

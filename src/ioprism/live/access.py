@@ -8,7 +8,6 @@ Clients without a key are rejected. The live page is protected by a token, which
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import shlex
 from collections.abc import Iterator
@@ -16,10 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any, TypeVar
+
+from msgspec import Meta, MsgspecError, json
 
 from ioprism.errors import MissingPackageError, OutputError, UsageError
 from ioprism.local_http import LOOPBACK, is_loopback
+from ioprism.model.trace import MIB
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.text import open_plain, printable
 
@@ -85,18 +87,19 @@ def zeromq(needed_by: str) -> ModuleType:
 
 
 SERVER, CLIENT = "server.key", "client.key"
-LARGEST_KEY_FILE = 65536  # bytes of a file of keys
+PATIENCE = 10.0  # seconds that a client waits for a service
 DOMAIN = "ioprism"
-KEY_LENGTH = 40  # characters of Z85
+Key = Annotated[str, Meta(pattern=r"^[\x00-\x7f]{40}\Z")]  # Z85
+Keys = TypeVar("Keys", "ServerKeys", "ClientKeys")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerKeys:
     """What the service needs: its own pair, and the public keys of those it hears."""
 
-    public: str
-    secret: str
-    clients: tuple[str, ...]
+    public: Key
+    secret: Key
+    clients: tuple[Key, ...]
 
     def protect(self, socket: Any) -> None:  # noqa: ANN401 - zmq is loaded late
         """Let a socket hear only clients whose keys are known; before it binds."""
@@ -113,9 +116,9 @@ class ServerKeys:
 class ClientKeys:
     """What a sender or subscriber needs: its own pair, and whom it talks to."""
 
-    server: str
-    public: str
-    secret: str
+    server: Key
+    public: Key
+    secret: Key
 
     def use(self, socket: Any) -> None:  # noqa: ANN401 - zmq is loaded late
         """Show a socket's keys to the server; before it connects."""
@@ -138,13 +141,13 @@ def make_keys(folder: Path) -> tuple[Path, Path]:
     if server.exists():
         raise OutputError(f"{server} already exists.\nHint: choose another folder for new keys.")
     # A client without its server is what a killed run left.
-    _write_keys(client, {"server": public, "public": own, "secret": hidden}, replace=True)
-    _write_keys(server, {"public": public, "secret": secret, "clients": [own]}, replace=False)
+    for path, keys in (
+        (client, ClientKeys(public, own, hidden)),
+        (server, ServerKeys(public, secret, (own,))),
+    ):
+        text = json.format(json.encode(keys), indent=1).decode()
+        atomic_write_text(path, f"{text}\n", replace=path == client, private=True)
     return server, client
-
-
-def _write_keys(path: Path, keys: dict[str, Any], *, replace: bool) -> None:
-    atomic_write_text(path, json.dumps(keys, indent=1) + "\n", replace=replace, private=True)
 
 
 def server_keys(folder: Path) -> ServerKeys:
@@ -153,12 +156,7 @@ def server_keys(folder: Path) -> ServerKeys:
     Raises:
         UsageError: there are none, or others can read them.
     """
-    path = folder / SERVER if folder.is_dir() else folder
-    read = _read_keys(path, ("public", "secret"))
-    clients = read.get("clients")
-    if not isinstance(clients, list) or not all(map(_is_key, clients)):
-        raise _unusable(path, "it has no clients")
-    return ServerKeys(read["public"], read["secret"], tuple(clients))
+    return _read_keys(folder / SERVER if folder.is_dir() else folder, ServerKeys)
 
 
 def client_keys(folder: Path) -> ClientKeys:
@@ -167,37 +165,19 @@ def client_keys(folder: Path) -> ClientKeys:
     Raises:
         UsageError: there are none, or others can read them.
     """
-    path = folder / CLIENT if folder.is_dir() else folder
-    read = _read_keys(path, ("server", "public", "secret"))
-    return ClientKeys(read["server"], read["public"], read["secret"])
+    return _read_keys(folder / CLIENT if folder.is_dir() else folder, ClientKeys)
 
 
-def _read_keys(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
+def _read_keys(path: Path, kind: type[Keys]) -> Keys:
+    hint = "make some with `ioprism watch --keygen FOLDER`."
     try:
         with open_plain(path) as file:
-            if os.fstat(file.fileno()).st_mode & 0o077:
-                raise _unusable(
-                    path,
-                    "others can read it",
-                    hint=f"chmod 600 {shlex.quote(printable(str(path)))}",
-                )
-            read = json.loads(file.read(LARGEST_KEY_FILE))
-    except (OSError, ValueError, RecursionError) as error:
-        raise _unusable(path, str(error)[:100]) from error
-    if not isinstance(read, dict) or not all(_is_key(read.get(name)) for name in names):
-        raise _unusable(path, f"it lacks {', '.join(names)}")
-    return read
-
-
-def _is_key(value: object) -> bool:
-    return isinstance(value, str) and len(value) == KEY_LENGTH and value.isascii()
-
-
-def _unusable(path: Path, why: str, *, hint: str = "") -> UsageError:
-    return UsageError(
-        f"{printable(str(path))} contains no usable keys: {why}.\n"
-        f"Hint: {hint or 'make some with `ioprism watch --keygen FOLDER`.'}"
-    )
+            if not os.fstat(file.fileno()).st_mode & 0o077:
+                return json.decode(file.read(MIB), type=kind)
+        why, hint = "others can read it", f"chmod 600 {shlex.quote(printable(str(path)))}"
+    except (OSError, ValueError, MsgspecError, RecursionError) as error:
+        why = str(error)[:100]
+    raise UsageError(f"{printable(str(path))} contains no usable keys: {why}.\nHint: {hint}")
 
 
 @contextmanager

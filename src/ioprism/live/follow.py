@@ -21,8 +21,8 @@ from ioprism.formats.signals.monitors import GEKKO_FIELDS, bare
 from ioprism.live.intake import Intake
 from ioprism.live.metrics import Counts
 from ioprism.live.state import Journal
+from ioprism.model.trace import MIB
 
-CHUNK = 2**20  # bytes taken before an answer is given
 HEAD = 256  # bytes by which a file is known again
 
 
@@ -50,7 +50,7 @@ class Follower:
             return False
         if os.fstat(file.fileno()).st_size < file.tell():
             self._begin_anew(intake)
-        chunk = file.read(CHUNK)
+        chunk = file.read(MIB)  # before an answer is given
         if chunk:
             self._decode(chunk, intake)
             return True
@@ -152,25 +152,19 @@ class JsonLines:
         if self._skipping and lines:
             self._skipping = False
             lines = lines[1:]
-        for line in lines:
-            if line.strip():
-                yield from self._value(line, counts)
+        for line in filter(bytes.strip, lines):
+            if len(line) > self._largest:
+                counts.oversized += 1
+                continue
+            try:
+                yield json.loads(line)
+            except (ValueError, RecursionError):
+                counts.messages += 1
+                counts.malformed += 1
         if len(self._tail) > self._largest:
             if not self._skipping:
                 counts.oversized += 1
             self._tail, self._skipping = b"", True
-
-    def _value(self, line: bytes, counts: Counts) -> Iterator[Any]:
-        if len(line) > self._largest:
-            counts.oversized += 1
-            return
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            counts.messages += 1
-            counts.malformed += 1
-            return
-        yield value
 
 
 class PackedValues:

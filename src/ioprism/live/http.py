@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 
 from ioprism.live import metrics
 from ioprism.live.intake import WatchedJob
-from ioprism.live.publish import prediction_values
+from ioprism.live.publish import Answer
 from ioprism.live.watch import Watch
 from ioprism.local_http import HTML, JSON, BackgroundServer, LocalHandler, RefusedError
 from ioprism.periodicity.looks import PhaseAhead, overlaps, phases_ahead
-from ioprism.periodicity.tracker import Tracker
 from ioprism.reports import to_json
 from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_html.period import curve
@@ -41,26 +40,15 @@ class WatchHandler(LocalHandler):
 
     def answer(self, path: str, query: dict[str, str]) -> None:
         """Answer a request for one of the known paths."""
-        if path not in self.PATHS:
-            raise RefusedError(404, f"there are {', '.join(self.PATHS)}")
-        self.PATHS[path](self, query)
-
-    def _page(self, _: dict[str, str]) -> None:
-        self._send(HTML, live_page())
-
-    def _jobs(self, _: dict[str, str]) -> None:
-        with self.server.watch.lock:
-            body = {"jobs": [_values(job) for job in self.server.watch.jobs]}
-        self._send(JSON, to_json.line(body))
-
-    def _job(self, query: dict[str, str]) -> None:
-        self._about_job(query, _values)
-
-    def _next_phase(self, query: dict[str, str]) -> None:
-        self._about_job(query, lambda job: {"next_phase": _values(job)["next_phase"]})
-
-    def _signal(self, query: dict[str, str]) -> None:
-        self._about_job(query, lambda job: picture(job.tracker))
+        if path in PAGES:
+            self._send(HTML, live_page(PAGES[path]))
+        elif path in ABOUT_JOB:
+            self._about_job(query, ABOUT_JOB[path])
+        elif path in self.PATHS:
+            self.PATHS[path](self, query)
+        else:
+            known = ", ".join((*PAGES, *ABOUT_JOB, *self.PATHS))
+            raise RefusedError(404, f"there are {known}")
 
     def _about_job(
         self, query: dict[str, str], values: Callable[[WatchedJob], dict[str, Any] | None]
@@ -73,18 +61,31 @@ class WatchHandler(LocalHandler):
             raise RefusedError(404, "no such job; /jobs names all")
         self._send(JSON, to_json.line(body))
 
+    def _jobs(self, _: dict[str, str]) -> None:
+        with self.server.watch.lock:
+            body = {"jobs": [_values(job) for job in self.server.watch.jobs]}
+        self._send(JSON, to_json.line(body))
+
     def _metrics(self, _: dict[str, str]) -> None:
         watch = self.server.watch
         with watch.lock:
-            backlog = metrics.Backlog(watch.analyses_waiting, watch.lag)
-            text = metrics.exposition(watch.counts, watch.latency, watch.jobs, backlog)
+            text = metrics.exposition(
+                watch.counts,
+                watch.latency,
+                watch.jobs,
+                analyses_waiting=watch.analyses_waiting,
+                lag=watch.lag,
+            )
         self._send(metrics.CONTENT_TYPE, text)
 
     def _health(self, _: dict[str, str]) -> None:
-        self._send(JSON, to_json.line(_health(self.server.watch)))
-
-    def _fleet_page(self, _: dict[str, str]) -> None:
-        self._send(HTML, live_page("machine"))
+        watch = self.server.watch
+        saving = None if watch.settings.save_to is None else watch.saving
+        with watch.lock:
+            lag = watch.lag
+        behind = {"lagging": lag > LAGGING, "lag_seconds": lag}
+        body = {"ok": saving is not False, "saving": saving, **behind, **watch.counts.state()}
+        self._send(JSON, to_json.line(body))
 
     def _fleet(self, query: dict[str, str]) -> None:
         try:
@@ -133,12 +134,7 @@ class WatchHandler(LocalHandler):
         self.send_content(kind, text.encode())
 
     PATHS: ClassVar[dict[str, Callable[[WatchHandler, dict[str, str]], None]]] = {
-        "/": _page,
         "/jobs": _jobs,
-        "/job": _job,
-        "/next-phase": _next_phase,
-        "/signal": _signal,
-        "/machine": _fleet_page,
         "/fleet": _fleet,
         "/schedule": _schedule,
         "/events": _events,
@@ -147,18 +143,23 @@ class WatchHandler(LocalHandler):
     }
 
 
-def _health(watch: Watch) -> dict[str, Any]:
-    saving = None if watch.settings.save_to is None else watch.saving
-    with watch.lock:
-        lag = watch.lag
-    behind = {"lagging": lag > LAGGING, "lag_seconds": lag}
-    return {"ok": saving is not False, "saving": saving, **behind, **watch.counts.state()}
-
-
 def _values(job: WatchedJob) -> dict[str, Any]:
     if job.latest is None:
         return {"job": job.name, "messages": job.messages, "period": None, "next_phase": None}
-    return prediction_values(job.name, job.latest, messages=job.messages, ranks=job.ranks)
+    return Answer(job.name, job.latest, job.messages, job.ranks).values()
+
+
+def picture(job: WatchedJob) -> dict[str, Any] | None:
+    """Return the stretch of a job's signal that is looked at, or None if there is none yet."""
+    return None if job.latest is None else curve(job.tracker.signal())
+
+
+PAGES = {"/": "job", "/machine": "machine"}
+ABOUT_JOB: dict[str, Callable[[WatchedJob], dict[str, Any] | None]] = {
+    "/job": _values,
+    "/next-phase": lambda job: {"next_phase": _values(job)["next_phase"]},
+    "/signal": picture,
+}
 
 
 PERIODS_AHEAD = 3.0  # of the slowest period, unless a horizon is asked for
@@ -236,8 +237,3 @@ def live_page(view: str = "job") -> str:
         data={"view": view},
         connect=True,
     )
-
-
-def picture(tracker: Tracker) -> dict[str, Any] | None:
-    """Return the stretch of a job's signal that is looked at, or None if there is none yet."""
-    return None if tracker.latest is None else curve(tracker.signal())

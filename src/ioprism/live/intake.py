@@ -91,10 +91,14 @@ class WatchedJob:
     ) -> None:
         if not len(start):
             return
-        low, high = self._plausible(end)
+        ring = self.tracker.ring
+        known = math.isfinite(ring.end)
+        first, last = (ring.start, ring.end) if known else (median(end), median(end))
+        low, high = first - FURTHEST, last + FURTHEST
         if float(start.min()) < low or float(end.max()) > high:
             near = (end <= high) & (start >= low)
-            if not near.any() and self._clock_was_set():
+            self._far += not near.any()
+            if not near.any() and self._far >= FAR_IN_A_ROW:
                 counts.restarted += 1
                 self.tracker = Tracker(self.tracker.settings)
                 near = np.ones(len(start), dtype=bool)
@@ -108,17 +112,6 @@ class WatchedJob:
     def seems_over(self, now: float) -> bool:
         """Whether a job has been silent for twice as long as ever before (monotonic seconds)."""
         return now - self.heard > max(LEAST_SILENCE, 2.0 * self.longest_gap)
-
-    def _plausible(self, end: FloatArray) -> tuple[float, float]:
-        """From when to when requests may lie: not too far from what is known, or from most."""
-        ring = self.tracker.ring
-        known = math.isfinite(ring.end)
-        first, last = (ring.start, ring.end) if known else (median(end), median(end))
-        return first - FURTHEST, last + FURTHEST
-
-    def _clock_was_set(self) -> bool:
-        self._far += 1
-        return self._far >= FAR_IN_A_ROW
 
     def state(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -191,17 +184,19 @@ class Jobs:
             return True
         if now < self._full_until:
             return False
-        silent = next((job for job in self._jobs.values() if self._is_silent(job, now)), None)
+        # By its own habit: a job that sends rarely is waited for longer.
+        quiet = (
+            job
+            for job in self._jobs.values()
+            if now - job.heard >= self._still_sends * max(1.0, job.longest_gap / USUAL_GAP)
+        )
+        silent = next(quiet, None)
         if silent is None:
             self._full_until = now + LOOK_AGAIN * bool(self._still_sends)
             return False
         self._forget(silent.name)
         self._counts.jobs_evicted += 1
         return True
-
-    def _is_silent(self, job: WatchedJob, now: float) -> bool:
-        """Whether a job no longer sends, by its own habit."""
-        return now - job.heard >= self._still_sends * max(1.0, job.longest_gap / USUAL_GAP)
 
     def _forget(self, name: str) -> None:
         job = self._jobs.pop(name)
@@ -238,7 +233,6 @@ class Jobs:
 
 
 REMEMBERED = 2**16  # messages among which duplicates are found
-DIGEST = 12  # bytes
 
 
 class Message(NamedTuple):
@@ -348,22 +342,13 @@ class Intake:
         if len(raw) > self.largest:
             counts.oversized += 1
             return False
-        if self._is_duplicate(message):
+        made = hashlib.blake2b(raw, digest_size=12)
+        made.update(b"\xff" + message.job.encode("utf-8", "replace"))  # a byte that no name has
+        digest = made.digest()
+        if digest in self._seen:
             counts.duplicates += 1
             return False
-        return True
-
-    def _is_duplicate(self, message: Message) -> bool:
-        digest = _digest(message)
-        if digest in self._seen:
-            return True
         self._seen[digest] = None
         if len(self._seen) > REMEMBERED:
             self._seen.popitem(last=False)
-        return False
-
-
-def _digest(message: Message) -> bytes:
-    made = hashlib.blake2b(message.raw, digest_size=DIGEST)
-    made.update(b"\xff" + message.job.encode("utf-8", "replace"))  # a byte that no name has
-    return made.digest()
+        return True

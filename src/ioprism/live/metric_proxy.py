@@ -19,7 +19,6 @@ from ioprism.model.arrays import TimeSeries
 from ioprism.model.trace import Completeness
 from ioprism.periodicity.detect import Options
 from ioprism.periodicity.of_signal import signal_periodicity
-from ioprism.periodicity.results import Component
 from ioprism.periodicity.sampling import sample
 
 POLL_MS = 500
@@ -62,10 +61,11 @@ class ReplyServer(threading.Thread):
         while not self._announce_end.is_set():
             if self._socket.poll(POLL_MS):
                 raw = self._socket.recv()
-                reply = self._move(raw) if raw.startswith(NEW_ADDRESS) else answer(raw)
                 self._counts.messages += 1
-                self._socket.send(reply)
-                self._follow_move()
+                if raw.startswith(NEW_ADDRESS):
+                    self._move(raw[len(NEW_ADDRESS) :].decode("utf-8", "replace"))
+                else:
+                    self._socket.send(answer(raw))
         self._socket.close()
 
     def close(self) -> None:
@@ -73,25 +73,18 @@ class ReplyServer(threading.Thread):
         self._announce_end.set()
         self.join()
 
-    _moving_to: str | None = None
-
-    def _move(self, raw: bytes) -> bytes:
-        wanted = raw[len(NEW_ADDRESS) :].decode("utf-8", "replace")
-        if is_exposed(wanted) or not wanted.startswith("tcp://"):
-            return _error("only loopback addresses are allowed")
-        self._moving_to = wanted
-        return b"Address updated"
-
-    def _follow_move(self) -> None:
-        if self._moving_to is None:
+    def _move(self, address: str) -> None:
+        """Listen elsewhere on this machine from now on."""
+        if is_exposed(address) or not address.startswith("tcp://"):
+            self._socket.send(_error("only loopback addresses are allowed"))
             return
-        old, wanted, self._moving_to = self._socket, self._moving_to, None
+        old = self._socket
+        old.send(b"Address updated")
         try:
-            self._socket = self._listen(wanted)
+            self._socket = self._listen(address)
+            old.close(linger=1000)
         except IoprismError:
             self._counts.malformed += 1
-            return
-        old.close(linger=1000)
 
 
 def answer(raw: bytes) -> bytes:
@@ -136,6 +129,7 @@ def _reply(series: TimeSeries, frequency: float | None, components: int) -> dict
     signal = sample(series.steps, frequency=frequency)
     detected = signal_periodicity(signal, options=Options("auto"), components=max(1, components))
     waves = [wave for wave in detected.components if wave.frequency > 0.0]
+    power = sum(wave.amplitude**2 for wave in waves) or 1.0
     period = detected.period
     return {
         "metric": series.name,
@@ -148,21 +142,16 @@ def _reply(series: TimeSeries, frequency: float | None, components: int) -> dict
         "total_bytes": float((series.steps.values * np.diff(series.steps.edges)).sum()),
         "ranks": 32,
         "freq": signal.frequency,
-        "top_freq": _top(waves),
+        "top_freq": {
+            "freq": [wave.frequency for wave in waves],
+            "conf": [wave.amplitude**2 / power for wave in waves],
+            "periodicity": [1.0 / wave.frequency for wave in waves],
+            "amp": [wave.amplitude for wave in waves],
+            "phi": [wave.phase for wave in waves],
+        },
         "n_samples": len(signal.values),
         "wave_names": [
             f"{wave.amplitude:g}*cos(2π*{wave.frequency:g}*t{wave.phase:+g})" for wave in waves
         ],
         "false_alarm_probability": period.false_alarm_probability if period else None,
-    }
-
-
-def _top(waves: list[Component]) -> dict[str, list[float]]:
-    total = sum(wave.amplitude**2 for wave in waves) or 1.0
-    return {
-        "freq": [wave.frequency for wave in waves],
-        "conf": [wave.amplitude**2 / total for wave in waves],
-        "periodicity": [1.0 / wave.frequency for wave in waves],
-        "amp": [wave.amplitude for wave in waves],
-        "phi": [wave.phase for wave in waves],
     }

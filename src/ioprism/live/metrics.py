@@ -4,61 +4,45 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from ioprism.text import metric_label
+from ioprism.text import metric_label, metric_lines
 
 if TYPE_CHECKING:
     from ioprism.live.intake import WatchedJob
 
 BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # seconds
 
-# What each total counts, as /metrics explains it.
-HELP = {
-    "messages": "Messages and lines received.",
-    "received_bytes": "Bytes of messages received.",
-    "intervals": "Requests and samples added to signals.",
-    "predictions": "Predictions made.",
-    "announcements": "Periods that began, changed or ended.",
-    "malformed": "Messages dropped: unknown form, or truncated.",
-    "oversized": "Messages dropped: larger than allowed.",
-    "duplicates": "Messages dropped: received before.",
-    "unsound": "Intervals dropped: not finite, negative, or ending before they begin.",
-    "out_of_range": "Intervals dropped: implausibly far from the others.",
-    "restarted": "Signals restarted because their clock was.",
-    "jobs_created": "Jobs seen for the first time.",
-    "jobs_expired": "Jobs forgotten after silence.",
-    "jobs_evicted": "Silent jobs forgotten because there were too many.",
-    "refused": "Records dropped: too many jobs, or a name that is too long.",
-    "unsaved": "Times the state could not be saved.",
-    "files_replaced": "Followed files replaced, rotated or truncated.",
-    "listeners_lagging": "Events dropped for listeners that read too slowly.",
-}
+
+def _total(explained: str) -> int:
+    total: int = field(default=0, metadata={"help": explained})
+    return total
 
 
 @dataclass(slots=True)
 class Counts:
-    """Running totals; see `HELP`."""
+    """Running totals, and what each counts, as /metrics explains it."""
 
-    messages: int = 0
-    received_bytes: int = 0
-    intervals: int = 0
-    predictions: int = 0
-    announcements: int = 0
-    malformed: int = 0
-    oversized: int = 0
-    duplicates: int = 0
-    unsound: int = 0
-    out_of_range: int = 0
-    restarted: int = 0
-    jobs_created: int = 0
-    jobs_expired: int = 0
-    jobs_evicted: int = 0
-    refused: int = 0
-    unsaved: int = 0
-    files_replaced: int = 0
-    listeners_lagging: int = 0
+    messages: int = _total("Messages and lines received.")
+    received_bytes: int = _total("Bytes of messages received.")
+    intervals: int = _total("Requests and samples added to signals.")
+    predictions: int = _total("Predictions made.")
+    announcements: int = _total("Periods that began, changed or ended.")
+    malformed: int = _total("Messages dropped: unknown form, or truncated.")
+    oversized: int = _total("Messages dropped: larger than allowed.")
+    duplicates: int = _total("Messages dropped: received before.")
+    unsound: int = _total("Intervals dropped: not finite, negative, or ending before they begin.")
+    out_of_range: int = _total("Intervals dropped: implausibly far from the others.")
+    restarted: int = _total("Signals restarted because their clock was.")
+    jobs_created: int = _total("Jobs seen for the first time.")
+    jobs_expired: int = _total("Jobs forgotten after silence.")
+    jobs_evicted: int = _total("Silent jobs forgotten because there were too many.")
+    refused: int = _total("Records dropped: too many jobs, or a name that is too long.")
+    unsaved: int = _total("Times the state could not be saved.")
+    files_replaced: int = _total("Followed files replaced, rotated or truncated.")
+    listeners_lagging: int = _total("Events dropped for listeners that read too slowly.")
 
     def state(self) -> dict[str, int]:
         """Return everything as plain values."""
@@ -66,8 +50,8 @@ class Counts:
 
     def restore(self, state: Mapping[str, int]) -> None:
         """Resume from saved totals."""
-        for name in HELP:
-            setattr(self, name, int(state.get(name, 0)))
+        for total in fields(self):
+            setattr(self, total.name, int(state.get(total.name, 0)))
 
     @property
     def dropped_records(self) -> int:
@@ -105,55 +89,41 @@ class Latency:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """How far the service is behind."""
-
-    analyses: int  # jobs whose analysis was put off
-    seconds: float  # for how long the first of them waits
-
-
 def exposition(
-    counts: Counts, latency: Latency, jobs: Iterable[WatchedJob], backlog: Backlog | None = None
+    counts: Counts,
+    latency: Latency,
+    jobs: Iterable[WatchedJob],
+    *,
+    analyses_waiting: int = 0,
+    lag: float = 0.0,
 ) -> str:
     """Return all metrics in Prometheus' text format."""
     listed = list(jobs)
-    lines = [*_totals(counts), *_gauge("jobs", "Jobs watched now.", [("", len(listed))])]
-    backlog = backlog or Backlog(0, 0.0)
-    lines += _gauge("backlog_jobs", "Jobs that wait for an analysis.", [("", backlog.analyses)])
-    lines += _gauge(
-        "backlog_seconds", "How long the first of them has waited.", [("", backlog.seconds)]
-    )
+    lines: list[str] = []
+    for total in fields(counts):
+        name = f"ioprism_watch_{total.name}_total"
+        value = getattr(counts, total.name)
+        lines += metric_lines(name, "counter", total.metadata["help"], [("", value)])
+    lines += _gauge("jobs", "Jobs watched now.", [("", len(listed))])
+    lines += _gauge("backlog_jobs", "Jobs that wait for an analysis.", [("", analyses_waiting)])
+    lines += _gauge("backlog_seconds", "How long the first of them has waited.", [("", lag)])
     lines += _latency(latency)
     lines += _of_jobs(listed)
     return "\n".join(lines) + "\n"
 
 
-def _totals(counts: Counts) -> Iterator[str]:
-    for total, explained in HELP.items():
-        name = f"ioprism_watch_{total}_total"
-        yield f"# HELP {name} {explained}"
-        yield f"# TYPE {name} counter"
-        yield f"{name} {getattr(counts, total)}"
-
-
 def _gauge(name: str, explained: str, values: Iterable[tuple[str, float]]) -> Iterator[str]:
-    yield f"# HELP ioprism_watch_{name} {explained}"
-    yield f"# TYPE ioprism_watch_{name} gauge"
-    for labels, value in values:
-        yield f"ioprism_watch_{name}{labels} {value:.10g}"
+    return metric_lines(f"ioprism_watch_{name}", "gauge", explained, values)
 
 
 def _latency(latency: Latency) -> Iterator[str]:
     name = "ioprism_watch_latency_seconds"
-    yield f"# HELP {name} Time from the arrival of a message to a prediction that includes it."
-    yield f"# TYPE {name} histogram"
-    running = 0
-    for bound, count in zip((*BOUNDS, "+Inf"), latency.buckets, strict=True):
-        running += count
-        yield f'{name}_bucket{{le="{bound}"}} {running}'
-    yield f"{name}_sum {latency.total:.10g}"
-    yield f"{name}_count {running}"
+    explained = "Time from the arrival of a message to a prediction that includes it."
+    running = list(accumulate(latency.buckets))
+    values = zip((*BOUNDS, "+Inf"), running, strict=True)
+    buckets = [(f'_bucket{{le="{bound}"}}', count) for bound, count in values]
+    sums = [("_sum", latency.total), ("_count", running[-1])]
+    yield from metric_lines(name, "histogram", explained, [*buckets, *sums])
 
 
 def _of_jobs(jobs: list[WatchedJob]) -> Iterator[str]:

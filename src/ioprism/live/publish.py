@@ -20,42 +20,9 @@ from typing import Any
 from ioprism.live.access import ServerKeys, zeromq
 from ioprism.live.metrics import Counts
 from ioprism.live.sources import bind_socket
+from ioprism.model.result import pick
 from ioprism.periodicity.tracker import Prediction
 from ioprism.reports import to_json
-
-
-def prediction_values(
-    job: str, prediction: Prediction, *, messages: int, ranks: int | None
-) -> dict[str, Any]:
-    """Return the values of one prediction."""
-    return {
-        "job": job,
-        "messages": messages,
-        "ranks": ranks,
-        "time": prediction.time,
-        "window": list(prediction.window),
-        "period": None if prediction.period is None else prediction.period.to_dict(),
-        "next_phase": None if prediction.next_phase is None else _fields(prediction.next_phase),
-        "probabilities": [_fields(probability) for probability in prediction.probabilities],
-        "direction": prediction.direction,
-        "phase_distance": prediction.phase_distance,
-        "final": prediction.final,
-        "change": None if prediction.change is None else _fields(prediction.change),
-    }
-
-
-def prediction_line(job: str, prediction: Prediction, *, messages: int, ranks: int | None) -> str:
-    """Return one prediction as one line of ASCII JSON."""
-    values = prediction_values(job, prediction, messages=messages, ranks=ranks)
-    try:
-        return json.dumps(values, allow_nan=False).replace("\x7f", "\\u007f")
-    except ValueError:  # a number that JSON does not know; rare, and expensive to look for
-        return to_json.line(values)
-
-
-def _fields(result: object) -> dict[str, Any]:
-    """The fields of a result that holds plain values only; `asdict` would copy them, too."""
-    return {name: getattr(result, name) for name in result.__slots__}  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,28 +34,58 @@ class Answer:
     messages: int
     ranks: int | None
 
+    def values(self) -> dict[str, Any]:
+        """Return the prediction as plain values."""
+        said = self.prediction
+        return {
+            "job": self.job,
+            "messages": self.messages,
+            "ranks": self.ranks,
+            "time": said.time,
+            "window": list(said.window),
+            "period": None if said.period is None else said.period.to_dict(),
+            **pick(
+                said,
+                "next_phase",
+                "probabilities",
+                "direction",
+                "phase_distance",
+                "final",
+                "change",
+            ),
+        }
+
     @cached_property
     def json(self) -> str:
-        """The prediction as one line of JSON, made once for all listeners."""
-        return prediction_line(self.job, self.prediction, messages=self.messages, ranks=self.ranks)
+        """The prediction as one line of ASCII JSON, made once for all listeners."""
+        values = self.values()
+        try:
+            return json.dumps(values, allow_nan=False).replace("\x7f", "\\u007f")
+        except ValueError:  # a number that JSON does not know; rare, and expensive to look for
+            return to_json.line(values)
 
 
 Listener = Callable[[Answer], None]
 
 
-QUEUE = 1000  # messages; a subscriber that is slower loses the oldest
+QUEUE = 1000  # messages; a subscriber or listener that is slower loses the oldest
 PAIR = struct.Struct("dd")  # as a C program on this machine has it: frequency in Hz, confidence
+
+
+def _outlet(context: Any, kind: int, zmq: Any) -> Any:  # noqa: ANN401 - zmq is loaded late
+    socket = context.socket(kind)
+    socket.setsockopt(zmq.LINGER, 200)
+    socket.setsockopt(zmq.SNDHWM, QUEUE)
+    return socket
 
 
 class Publisher:
     """Binds; every message is the job's name and the prediction as JSON."""
 
     def __init__(self, context: Any, address: str, *, keys: ServerKeys | None = None) -> None:  # noqa: ANN401 - zmq is loaded late
-        self._zmq = zeromq("ioprism watch --publish")
-        self._socket = context.socket(self._zmq.PUB)
-        self._socket.setsockopt(self._zmq.LINGER, 200)
-        self._socket.setsockopt(self._zmq.SNDHWM, QUEUE)
-        self.address = bind_socket(self._socket, address, self._zmq, keys)
+        zmq = zeromq("ioprism watch --publish")
+        self._socket = _outlet(context, zmq.PUB, zmq)
+        self.address = bind_socket(self._socket, address, zmq, keys)
 
     def hear(self, answer: Answer) -> None:
         """Send one prediction to all subscribers."""
@@ -104,9 +101,7 @@ class Replier:
 
     def __init__(self, context: Any, address: str) -> None:  # noqa: ANN401 - zmq is loaded late
         self._zmq = zeromq("ioprism watch --reply")
-        self._socket = context.socket(self._zmq.PUSH)
-        self._socket.setsockopt(self._zmq.LINGER, 200)
-        self._socket.setsockopt(self._zmq.SNDHWM, QUEUE)
+        self._socket = _outlet(context, self._zmq.PUSH, self._zmq)
         self._socket.connect(address)
 
     def hear(self, answer: Answer) -> None:
@@ -124,7 +119,6 @@ class Replier:
 
 
 MOST_LISTENERS = 64
-WAITING = 256  # events; a listener that is slower loses the oldest
 
 Events = queue.Queue[str | None]  # None: the service ends
 
@@ -135,39 +129,34 @@ class Broker:
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
         self._lock = threading.Lock()
-        self._listeners: dict[int, tuple[str | None, Events]] = {}
-        self._number = 0
+        self._listeners: list[tuple[str | None, Events]] = []
 
     def hear(self, answer: Answer) -> None:
         """Queue one prediction for all who asked for its job."""
         with self._lock:
-            chosen = [
-                waiting for job, waiting in self._listeners.values() if job in (None, answer.job)
-            ]
+            chosen = [waiting for job, waiting in self._listeners if job in (None, answer.job)]
         for waiting in chosen:
             self._put(waiting, answer.json)
 
     @contextmanager
     def listening(self, job: str | None) -> Iterator[Events | None]:
         """Yield a queue of events, of one job or all; None if there are too many connections."""
+        waiting: Events = queue.Queue(QUEUE)
         with self._lock:
-            self._number += 1
-            number = self._number
-            waiting: Events | None = None
-            if len(self._listeners) < MOST_LISTENERS:
-                waiting = queue.Queue(WAITING)
-                self._listeners[number] = (job, waiting)
+            full = len(self._listeners) >= MOST_LISTENERS
+            if not full:
+                self._listeners.append((job, waiting))
         try:
-            yield waiting
+            yield None if full else waiting
         finally:
             with self._lock:
-                self._listeners.pop(number, None)
+                self._listeners = [one for one in self._listeners if one[1] is not waiting]
 
     def close(self) -> None:
         """Tell all listeners that the service ends."""
         with self._lock:
-            everyone = [waiting for _, waiting in self._listeners.values()]
-        for waiting in everyone:
+            everyone = list(self._listeners)
+        for _, waiting in everyone:
             self._put(waiting, None)
 
     def _put(self, waiting: Events, event: str | None) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import click
 import msgpack
@@ -16,13 +16,14 @@ import polars as pl
 from ioprism.command import options, output
 from ioprism.command.options import NumberRange, option
 from ioprism.errors import NotEnoughDetailError, OutputError, UsageError
-from ioprism.live.access import ClientKeys, client_keys, endpoint, zeromq
+from ioprism.live.access import PATIENCE, ClientKeys, client_keys, endpoint, zeromq
 from ioprism.model.arrays import FloatArray
 from ioprism.model.trace import Trace, deepest
 from ioprism.units import format_counted
 
 SHORTEST = 1e-6  # seconds
-PATIENCE_MS = 10_000  # until a service listens
+# Seconds in one message: of real time, or of the job's if sent as fast as possible.
+BATCH = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,30 +36,27 @@ class ReplayRequests:
     ranks: int
 
 
-class Sink(Protocol):
-    """Where messages go."""
-
-    def send(self, message: bytes) -> None:
-        """Send one message."""
-        ...
-
-    def close(self) -> None:
-        """Wait until all is sent."""
-        ...
-
-
 def requests_of_trace(trace: Trace, *, direction: str) -> ReplayRequests:
     """Return the requests of a trace in the order in which they end.
 
     Raises:
         NotEnoughDetailError: there are none.
     """
-    parts = [_series(trace, direction)] if trace.series else []
+    parts = [np.zeros((3, 0))]
+    for series in trace.series.values():
+        if direction in ("both", series.direction):
+            edges = series.steps.edges
+            parts.append(np.stack([edges[:-1], edges[1:], series.steps.values * np.diff(edges)]))
     if trace.partitions:
-        parts.append(_calls(trace, direction))
-    start, end, moved = (
-        np.concatenate([part[i] for part in parts] or [np.zeros(0)]) for i in range(3)
-    )
+        moving = pl.col("bytes") > 0
+        if direction != "both":
+            moving &= pl.col("operation") == direction
+        events = trace.events().filter(moving)
+        # A request of an upper layer is seen again in the layers below it.
+        lowest = deepest(events["layer"].unique().to_list())
+        chosen = events.filter(pl.col("layer").is_in(lowest))
+        parts.append(chosen.select(pl.col("start", "end", "bytes").cast(pl.Float64)).to_numpy().T)
+    start, end, moved = np.concatenate(parts, axis=1)
     if not len(start):
         raise NotEnoughDetailError(
             needed="reads or writes with their times",
@@ -76,7 +74,7 @@ def stream_messages(
     """Yield what the application would send, and when, in seconds since it started.
 
     Args:
-        done: the requests_of_trace.
+        done: the requests of a trace.
         batch: seconds of the job's time in one message.
         job: the name to send.
     """
@@ -99,11 +97,11 @@ def stream_messages(
         )
 
 
-def send_stream(stream: Iterator[tuple[float, bytes]], sink: Sink, *, speed: float) -> int:
+def send_stream(stream: Iterator[tuple[float, bytes]], sink: PushSink, *, speed: float) -> int:
     """Send messages at the right moments; return how many.
 
     Args:
-        stream: moments in seconds, and stream_messages.
+        stream: moments in seconds, and messages.
         sink: where they go.
         speed: how many seconds of the job pass in one second; 0 for as fast as possible.
     """
@@ -128,12 +126,12 @@ class PushSink:
     """
 
     def __init__(self, address: str, *, keys: ClientKeys | None = None) -> None:
-        self._zmq = zeromq("ioprism send_stream --zmq")
+        self._zmq = zeromq("ioprism replay --zmq")
         self._address = address
         self._context: Any = self._zmq.Context()
         self._socket = self._context.socket(self._zmq.PUSH)
-        self._socket.setsockopt(self._zmq.SNDTIMEO, PATIENCE_MS)
-        self._socket.setsockopt(self._zmq.LINGER, PATIENCE_MS)
+        self._socket.setsockopt(self._zmq.SNDTIMEO, round(1000 * PATIENCE))
+        self._socket.setsockopt(self._zmq.LINGER, round(1000 * PATIENCE))
         self._socket.setsockopt(self._zmq.IMMEDIATE, 1)
         if keys is not None:
             keys.use(self._socket)
@@ -160,32 +158,6 @@ class PushSink:
     def close(self) -> None:
         """Wait until all is sent."""
         self._context.destroy()
-
-
-def _calls(trace: Trace, direction: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-    events = trace.events().filter(pl.col("bytes") > 0)
-    if direction != "both":
-        events = events.filter(pl.col("operation") == direction)
-    # A request of an upper layer is seen again in the layers below it.
-    lowest = deepest(events["layer"].unique().to_list())
-    chosen = events.filter(pl.col("layer").is_in(lowest))
-    start, end, moved = (
-        chosen[name].cast(pl.Float64).to_numpy() for name in ("start", "end", "bytes")
-    )
-    return start, end, moved
-
-
-def _series(trace: Trace, direction: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-    fitting = [s for s in trace.series.values() if direction in ("both", s.direction)]
-    starts = [series.steps.edges[:-1] for series in fitting]
-    ends = [series.steps.edges[1:] for series in fitting]
-    moved = [series.steps.values * np.diff(series.steps.edges) for series in fitting]
-    empty = [np.zeros(0)]
-    return tuple(np.concatenate(part or empty) for part in (starts, ends, moved))  # type: ignore[return-value]
-
-
-WALL_BATCH = 0.1  # seconds of real time in one message
-FAST_BATCH = 0.1  # seconds of the job's time in one message, if sent as fast as possible
 
 
 @click.command()
@@ -235,8 +207,7 @@ def replay(
     Example: ioprism replay run42.darshan --speed 10 --zmq ipc:///tmp/watch.me
     """
     done = requests_of_trace(options.read_job(paths, format_name), direction=direction)
-    chosen = batch or (speed * WALL_BATCH if speed else FAST_BATCH)
-    stream = stream_messages(done, batch=chosen, job=job or paths[0].name)
+    stream = stream_messages(done, batch=batch or BATCH * (speed or 1.0), job=job or paths[0].name)
     known = None if keys is None else client_keys(keys)
     sent = send_stream(stream, PushSink(endpoint(address), keys=known), speed=speed)
     if not quiet:

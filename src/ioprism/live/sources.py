@@ -11,7 +11,8 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import suppress
+from typing import Any, Protocol
 
 from ioprism.errors import UsageError
 from ioprism.live.access import ServerKeys, zeromq
@@ -19,10 +20,6 @@ from ioprism.live.intake import Intake, Message
 from ioprism.live.state import Journal
 from ioprism.plugins import declared, load
 from ioprism.text import printable
-
-if TYPE_CHECKING:
-    from ioprism.live.intake import Intake
-    from ioprism.live.state import Journal
 
 GROUP = "ioprism.transports"
 
@@ -179,18 +176,13 @@ class PullSource:
         self.socket.close()
 
     def _message(self, frames: list[Any]) -> Message:
-        """A message of two parts begins with the name of its job."""
+        """A message of two parts begins with the name of its job; our own user has no name."""
         name = frames[0].bytes.decode("utf-8", "replace") if len(frames) == 2 else ""
-        return Message(name or self.job, frames[-1].bytes, self._sender(frames[-1]))
-
-    def _sender(self, frame: Any) -> str:  # noqa: ANN401 - zmq is loaded late
-        """Whose message it is; empty if it is our own user's."""
-        if self._known_by is None:
-            return ""
-        try:
-            return str(frame.get(self._known_by))
-        except self._zmq.ZMQError:
-            return ""
+        sender = ""
+        if self._known_by is not None:
+            with suppress(self._zmq.ZMQError):
+                sender = str(frames[-1].get(self._known_by))
+        return Message(name or self.job, frames[-1].bytes, sender)
 
 
 def bind_socket(socket: Any, address: str, zmq: Any, keys: ServerKeys | None = None) -> str:  # noqa: ANN401 - zmq is loaded late

@@ -35,8 +35,9 @@ from ioprism.scheduling.policies import Turns
 
 LOOK_AT_FILES = 0.2  # seconds between looks at followed files, and other sources to poll
 HOUSEKEEPING = 1.0  # seconds
-BATCH = 0.005  # seconds of rest; what a job sends within it is answered together
-ANALYSIS_BUDGET = 0.005  # seconds of analyses before messages are taken in again
+# Seconds of analyses before messages are taken in again, and of rest when there is nothing to do:
+# what a job sends within it is answered together.
+ANALYSIS_BUDGET = 0.005
 ANALYSIS_PAUSE = 0.05  # seconds without an analysis at most, however many messages wait
 CLOSING_BUDGET = 5.0  # seconds for answers to all jobs when the service ends
 JOURNAL_BYTES = 64 * 2**20  # after which the state is saved and a new journal begun
@@ -93,7 +94,7 @@ class Watch:
         self.listeners: list[Listener] = [*listeners, self.broker.hear]
         self.turns = Turns(self._period_of)
         self.sources: list[StreamSource] = []
-        self._interval = max(settings.every, BATCH)
+        self._interval = max(settings.every, ANALYSIS_BUDGET)
         self._postponed: dict[str, WatchedJob] = {}  # an analysis is due, but messages go first
         self._delayed: dict[str, WatchedJob] = {}  # answered a moment ago
         self._over: deque[WatchedJob] = deque()  # they seem to have ended, as of the last look
@@ -147,7 +148,7 @@ class Watch:
             with self.lock:
                 more = self.step()
             if not more:
-                time.sleep(BATCH)
+                time.sleep(ANALYSIS_BUDGET)
             if idle is not None and time.monotonic() - self.last_arrival > idle:
                 break
 
@@ -185,7 +186,11 @@ class Watch:
                 self._restore(saved)
             except (MsgspecError, ValueError, TypeError, KeyError, AttributeError) as error:
                 raise state.unusable(path, str(error)[:200]) from error
-            for message in read_journal(self._journal_path(path), self._note_left_out):
+            warning = (
+                "warning: the last {} bytes of the journal are cut off or damaged and left out"
+            )
+            journal = self._journal_path(path)
+            for message in read_journal(journal, lambda n: self.notify(warning.format(n))):
                 self.intake.receive([Message(*message)], arrived=time.monotonic())
             self._answer(self.intake.finalize())
         self._save(path)
@@ -234,11 +239,6 @@ class Watch:
                 self._journal.flush()
             except OSError as error:
                 self._note_unsaved(error)
-
-    def _note_left_out(self, size: int) -> None:
-        self.notify(
-            f"warning: the last {size} bytes of the journal are cut off or damaged and left out"
-        )
 
     def _note_unsaved(self, error: Exception) -> None:
         self.counts.unsaved += 1
@@ -309,7 +309,7 @@ class Watch:
                 self._postponed[name] = job
                 job.postponed = job.postponed or now
             if not put_off or not self.settings.every:
-                self._predict(job, analyse=not put_off)
+                self._tell(job, job.tracker.predict(analyse=not put_off))
         self._catch_up(until)
 
     def _catch_up(self, until: float) -> None:
@@ -322,11 +322,8 @@ class Watch:
             job.postponed = None
             if self.jobs.find(name) is not job:
                 continue
-            self._predict(job, analyse=True)
+            self._tell(job, job.tracker.predict())
             self._analysed_at = time.monotonic()
-
-    def _predict(self, job: WatchedJob, *, analyse: bool) -> None:
-        self._tell(job, job.tracker.predict(analyse=analyse))
 
     def _conclude(self, jobs: Iterable[WatchedJob], *, budget: float) -> None:
         """Answer for the whole of jobs, once each, as long as there is time."""

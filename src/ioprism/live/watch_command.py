@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,9 +37,8 @@ from ioprism.live.publish import Answer, Listener, Publisher, Replier
 from ioprism.live.sources import PullSource, StreamSource, open_source
 from ioprism.live.watch import Watch, WatchSettings
 from ioprism.local_http import LOOPBACK, is_loopback, read_token
-from ioprism.model.arrays import Signal
 from ioprism.periodicity.tracker import PeriodChange, Prediction, TrackerSettings
-from ioprism.reports.to_terminal import bars, columns, name
+from ioprism.reports.to_terminal import PICTURE, bars, columns, name
 from ioprism.storage.atomic import held_alone
 from ioprism.text import printable
 from ioprism.units import format_bytes, format_counted, format_seconds, parse_bytes
@@ -202,36 +200,35 @@ def watch(
     with ExitStack() as stack:
         sockets = _Sockets(stack, keys)
         places = _sources(service, sockets, (*map(endpoint, pulls), *others), files, metric_proxy)
-        places += _outlets(service, sockets, publish, reply)
+        if publish is not None:
+            publisher = Publisher(sockets.context, endpoint(publish), keys=keys)
+            stack.callback(publisher.close)
+            service.listeners.append(publisher.hear)
+            places.append(("predictions", publisher.address))
+        if reply is not None:
+            replier = Replier(sockets.context, endpoint(reply))
+            stack.callback(replier.close)
+            service.listeners.append(replier.hear)
         if port is not None:
             server = WatchServer(service, host, port, token=token)
             stack.callback(server.close)
             places.append(("page", server.url))
         if settings.save_to is not None:
-            stack.enter_context(_lock_state(settings.save_to))
+            lock = settings.save_to.with_name(f".{settings.save_to.name}.lock")
+            taken = f"{settings.save_to}: another `ioprism watch` saves its state here.\n"
+            hint = "Hint: give --state another name."
+            stack.enter_context(held_alone(lock, otherwise=taken + hint))
         service.restore()
         stack.callback(service.close)
-        stack.enter_context(_stopped_by_signals(service))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            stack.callback(signal.signal, number, signal.signal(number, lambda *_: service.stop()))
         _tell(places, quiet=quiet, has_keys=keys is not None)
         service.listeners.append(
             stack.enter_context(_show_predictions(service, json_lines=json_lines))
         )
         service.run(idle=idle)
     if not quiet:
-        counts = service.counts
-        output.say(
-            f"{format_counted(counts.messages, 'message')}, "
-            f"{format_counted(counts.dropped_records, 'record')} dropped"
-        )
-
-
-def _lock_state(state: Path) -> AbstractContextManager[None]:
-    """Let no other service save to the same file."""
-    return held_alone(
-        state.with_name(f".{state.name}.lock"),
-        otherwise=f"{state}: another `ioprism watch` saves its state here.\n"
-        "Hint: give --state another name.",
-    )
+        output.say(_totals_line(service))
 
 
 class _Sockets:
@@ -284,23 +281,6 @@ def _sources(
     return places
 
 
-def _outlets(
-    service: Watch, sockets: _Sockets, publish: str | None, reply: str | None
-) -> list[tuple[str, str]]:
-    """Open what tells others; return what listens where."""
-    places = []
-    if publish is not None:
-        publisher = Publisher(sockets.context, endpoint(publish), keys=sockets.keys)
-        sockets.stack.callback(publisher.close)
-        service.listeners.append(publisher.hear)
-        places.append(("predictions", publisher.address))
-    if reply is not None:
-        replier = Replier(sockets.context, endpoint(reply))
-        sockets.stack.callback(replier.close)
-        service.listeners.append(replier.hear)
-    return places
-
-
 def _tell(places: list[tuple[str, str]], *, quiet: bool, has_keys: bool) -> None:
     for what, address in places:
         if not quiet:
@@ -313,20 +293,6 @@ def _tell(places: list[tuple[str, str]], *, quiet: bool, has_keys: bool) -> None
 
 
 @contextmanager
-def _stopped_by_signals(service: Watch) -> Iterator[None]:
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - their signature
-        service.stop()
-
-    chosen = (signal.SIGTERM, signal.SIGINT)
-    before = [signal.signal(number, stop) for number in chosen]
-    try:
-        yield
-    finally:
-        for number, handler in zip(chosen, before, strict=True):
-            signal.signal(number, handler)
-
-
-@contextmanager
 def _show_predictions(service: Watch, *, json_lines: bool) -> Iterator[Listener]:
     """What shows predictions on standard output."""
     if json_lines:
@@ -335,13 +301,19 @@ def _show_predictions(service: Watch, *, json_lines: bool) -> Iterator[Listener]
         with Live(console=output.console(), auto_refresh=False) as screen:
             yield _moving_view(service, screen)
     else:
-        yield _news
+        yield _show_news
 
 
-def _news(answer: Answer) -> None:
-    text = news_line(answer.job, answer.prediction)
-    if text is not None:
-        click.echo(text)
+def _show_news(answer: Answer) -> None:
+    """Print one line if there is something to announce."""
+    prediction = answer.prediction
+    if prediction.final:
+        text = final_text(prediction)
+    elif prediction.change is not None:
+        text = change_text(prediction.change)
+    else:
+        return
+    click.echo(f"{prediction.time:12.3f} s  {printable(answer.job)}: {text}")
 
 
 def _moving_view(service: Watch, screen: Live) -> Listener:
@@ -350,33 +322,15 @@ def _moving_view(service: Watch, screen: Live) -> Listener:
     def show(answer: Answer) -> None:
         nonlocal shown_at
         now = time.monotonic()
-        if now - shown_at < REFRESH and answer.prediction.change is None:
-            return
-        shown_at = now
-        known = [(job.name, job.latest) for job in service.jobs if job.latest is not None]
-        job = service.jobs.find(answer.job)
-        picture = live_view(
-            known[::-1],
-            signal=None if job is None else job.tracker.signal(),
-            dropped_records=service.counts.dropped_records,
-            received=service.counts.messages,
-        )
-        screen.update(picture, refresh=True)
+        if now - shown_at >= REFRESH or answer.prediction.change is not None:
+            shown_at = now
+            screen.update(live_view(service, answer.job), refresh=True)
 
     return show
 
 
-WIDTH, ROWS = 72, 6
+ROWS = 6  # of a picture
 MOST_JOBS = 20
-
-
-def news_line(job: str, prediction: Prediction) -> str | None:
-    """Return one line if there is something to announce."""
-    if prediction.final:
-        return f"{prediction.time:12.3f} s  {printable(job)}: {final_text(prediction)}"
-    if prediction.change is None:
-        return None
-    return f"{prediction.time:12.3f} s  {printable(job)}: {change_text(prediction.change)}"
 
 
 def final_text(prediction: Prediction) -> str:
@@ -402,31 +356,27 @@ def change_text(change: PeriodChange) -> str:
     )
 
 
-def live_view(
-    jobs: Sequence[tuple[str, Prediction]],
-    *,
-    signal: Signal | None,
-    dropped_records: int,
-    received: int,
-) -> RenderableType:
+def live_view(service: Watch, latest: str) -> RenderableType:
     """Return the live view: the jobs that sent last, and the signal of the latest."""
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for title in ("job", "time", "period", "false alarm", "next phase", "bytes", "sure"):
         grid.add_column(title, justify="left" if title == "job" else "right")
+    jobs = [(job.name, job.latest) for job in service.jobs if job.latest is not None][::-1]
     for job, prediction in jobs[:MOST_JOBS]:
         grid.add_row(name(job), *_cells(prediction))
     more = len(jobs) - MOST_JOBS
-    footer = (
-        f"{format_counted(received, 'message')}, "
-        f"{format_counted(dropped_records, 'record')} dropped"
+    footer = _totals_line(service) + (f", {more:,} more jobs" if more > 0 else "")
+    chosen = service.jobs.find(latest)
+    rows = (
+        [] if chosen is None else bars(columns(chosen.tracker.signal(), width=PICTURE), rows=ROWS)
     )
-    footer += f", {more:,} more jobs" if more > 0 else ""
-    picture = (
-        []
-        if signal is None
-        else [Text(row, style="cyan") for row in bars(columns(signal, width=WIDTH), rows=ROWS)]
-    )
+    picture = [Text(row, style="cyan") for row in rows]
     return Group(*picture, grid, Text(footer, style="dim"))
+
+
+def _totals_line(service: Watch) -> str:
+    messages = format_counted(service.counts.messages, "message")
+    return f"{messages}, {format_counted(service.counts.dropped_records, 'record')} dropped"
 
 
 def _cells(prediction: Prediction) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import takewhile
+from functools import cached_property, partial
+from itertools import accumulate, takewhile
 
 import polars as pl
 
@@ -66,7 +66,7 @@ class _Merged:
     def first_ranks(self) -> list[int]:
         if self.shares_ranks:
             return [0] * len(self.traces)
-        return _running([trace.job.ranks or 1 for trace in self.traces])
+        return _starts([trace.job.ranks or 1 for trace in self.traces])
 
     @cached_property
     def shifts(self) -> list[float]:
@@ -113,7 +113,7 @@ class _Merged:
     def first_processes(self) -> list[int]:
         if self.shares_ranks:
             return [0] * len(self.traces)
-        return _running([trace.processes.height for trace in self.traces])
+        return _starts([trace.processes.height for trace in self.traces])
 
     @cached_property
     def processes(self) -> pl.DataFrame:
@@ -129,12 +129,13 @@ class _Merged:
 
     def trace(self) -> Trace:
         formats = dict.fromkeys(trace.format for trace in self.traces)
+        modules = dict.fromkeys(name for trace in self.traces for name in trace.counters)
         return Trace(
             format="+".join(formats),
             paths=tuple(path for trace in self.traces for path in trace.paths),
             job=self._job(),
             partitions=tuple(self._partitions()),
-            counters=LazyTables(self._loaders()),
+            counters=LazyTables({name: partial(self._counters, name) for name in modules}),
             series=self._series(),
             load_files=lambda: self.files,
             load_processes=lambda: self.processes,
@@ -184,14 +185,6 @@ class _Merged:
                 merged[own] = TimeSeries(own, steps, series.direction)
         return merged
 
-    def _loaders(self) -> dict[str, Callable[[], pl.DataFrame]]:
-        names = dict.fromkeys(name for trace in self.traces for name in trace.counters)
-
-        def loader(name: str) -> Callable[[], pl.DataFrame]:
-            return lambda: self._counters(name)
-
-        return {name: loader(name) for name in names}
-
     def _counters(self, name: str) -> pl.DataFrame:
         tables = []
         for number, trace in enumerate(self.traces):
@@ -207,6 +200,11 @@ class _Merged:
                 )
             )
         return pl.concat(tables, how="diagonal")
+
+
+def _starts(sizes: Sequence[int]) -> list[int]:
+    """Where each block starts when blocks of these sizes stand in a row."""
+    return list(accumulate(sizes[:-1], initial=0))
 
 
 def _rows(own: pl.DataFrame, merged: pl.DataFrame) -> pl.Series:
@@ -235,11 +233,3 @@ def _longest(jobs: Sequence[Job]) -> float | None:
     """Without a clock in common, jobs are taken to start together."""
     known = [job.runtime for job in jobs if job.runtime is not None]
     return max(known) if known and len(known) == len(jobs) else None
-
-
-def _running(sizes: Sequence[int]) -> list[int]:
-    """Where each block starts when blocks of these sizes stand in a row."""
-    starts = [0]
-    for size in sizes[:-1]:
-        starts.append(starts[-1] + size)
-    return starts

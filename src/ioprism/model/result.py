@@ -1,7 +1,5 @@
 """What every result can do, and what its numbers are: unit, label, wording.
 
-What the numbers of findings, causes and comparisons are: unit, label, wording.
-
 Terminal, page and titles take a number's unit from here; the page's JavaScript gets the kind of
 each column as data (`Kind` is also the vocabulary of the columns of its tables).
 """

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import polars as pl
 
-from ioprism.model.trace import (
-    LAYERS,
-    Mount,
-)
-from ioprism.model.trace import (
-    OPERATIONS as OPERATIONS,  # the column of operations
-)
+from ioprism.model.trace import LAYERS, Mount
+from ioprism.model.trace import OPERATIONS as OPERATIONS  # the column of operations
 from ioprism.model.usage import CONSOLE, KERNEL, SHARED_MEMORY, FileFacts, Striping, is_data
 
 KINDS = ("file", "dataset", "console")
@@ -135,6 +130,20 @@ PROCESSES = Table(
 TABLES = (EVENTS, FILES, PROCESSES)
 
 
+def join_small(tables: Iterable[pl.DataFrame], rows: int) -> Iterator[pl.DataFrame]:
+    """Join tables until they have so many rows: work per table costs less, the fewer there are."""
+    held: list[pl.DataFrame] = []
+    height = 0
+    for table in tables:
+        held.append(table)
+        height += table.height
+        if height >= rows:
+            yield pl.concat(held)
+            held, height = [], 0
+    if height:
+        yield pl.concat(held)
+
+
 LONGEST_PATH = 4096  # bytes; what is longer is not a mount point
 MOUNTS_AT_ONCE = 20  # of one regular expression: its size is limited
 
@@ -201,18 +210,13 @@ def facts_of_files(
     striped = files.drop_nulls(["stripe_size", "targets"])
     rows = striped.select("file", "stripe_size", "targets").iter_rows()
     paths = dict(files.select("file", "path").iter_rows())
+    # How many storage targets the file system has, where the log records it.
+    has_targets = lustre is not None and "system_targets" in lustre.columns
+    targets = lustre["system_targets"].max() if lustre is not None and has_targets else None
     return FileFacts(
         paths,
         frozenset(file for file, path in paths.items() if not is_data(path)),
         mounts,
         {file: Striping(size, targets) for file, size, targets in rows},
-        _system_targets(lustre),
+        targets if isinstance(targets, int) and targets > 0 else None,
     )
-
-
-def _system_targets(lustre: pl.DataFrame | None) -> int | None:
-    """How many storage targets the file system has, where the log records it."""
-    if lustre is None or "system_targets" not in lustre.columns:
-        return None
-    most = lustre["system_targets"].max()
-    return most if isinstance(most, int) and most > 0 else None

@@ -1,7 +1,5 @@
 """A trace of a job: events, counters, files, processes, gaps, and the layers of its calls.
 
-The I/O interfaces, which of them is below which, and Darshan's classes of request sizes.
-
 A byte that a program writes through HDF5 passes MPI-IO and then POSIX: adding up layers
 counts it three times. So totals take each file's calls at the deepest layer that shows them.
 A layer that shows less than half of the bytes written above it was not recorded whole, and is
@@ -78,6 +76,7 @@ def counted_layers(moved: Mapping[str, float], operation: str) -> tuple[str, ...
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 MOST_RANKS = 2**24  # more than any machine has cores; beyond it the number is damage
+LATEST = 1e11  # seconds since 1970, or of anything: beyond any clock
 LARGEST_PLAUSIBLE = 2**60  # an exbibyte, and more calls than any job makes: beyond it is damage
 
 

@@ -109,9 +109,11 @@ class Usage:
     def without_reads_of(self, files: frozenset[int]) -> Usage:
         """Return the columns as if nothing had been read from these files."""
         keep = [file not in files for file in self.file]
+        reads = {part.name: getattr(self.moves["read"], part.name) for part in fields(Moves)}
         columns: dict[str, Any] = {
-            part.name: _zero_others(getattr(self.moves["read"], part.name), keep)
-            for part in fields(Moves)
+            name: values
+            and [value if kept else 0 for value, kept in zip(values, keep, strict=True)]
+            for name, values in reads.items()
         }
         calls = self.operations
         writes = self.moves["write"].operations
@@ -137,10 +139,6 @@ class Usage:
             if calls is None or calls[place]:
                 ranks_of_file[file] = ranks_of_file.get(file, 0) + (2 if rank == EVERYONE else 1)
         return ranks_of_file
-
-
-def _zero_others(values: list[Any] | None, keep: list[bool]) -> list[Any] | None:
-    return values and [value if kept else 0 for value, kept in zip(values, keep, strict=True)]
 
 
 def is_data(path: str) -> bool:

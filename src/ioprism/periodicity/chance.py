@@ -10,18 +10,10 @@ import math
 import numpy as np
 
 from ioprism.model.arrays import TINY, FloatArray
+from ioprism.periodicity import limits
 
 CERTAIN = 0.0  # log of probability 1
-# (measured: n/203): a change by two thirds to one and a half times changes n of 203 answers.
-MIN_GREENWOOD_WAITS = (
-    10  # with fewer the volume is tight, for the exponential law (measured: 0/203)
-)
-MAX_EXACT_PHASES = 30  # above this Chernoff's bound (1952) is used (measured: 0/203)
-MIN_GAMMA_WAITS = 4  # the same for higher shapes (measured: 0/203)
-# Of distances: a steady job, most jobs (twice as likely), jittering ones.
-PERIODIC_VARIATIONS = (0.02, 0.08, 0.08, 0.17)
-WANDERING_STEPS = (0.15, 0.25, 0.4)  # from one wandering distance to the next, as logarithms
-MAX_TAIL_PER_WAIT = 0.4  # beyond, the log-normal approximation fails (measured: 0/203)
+MAX_EXACT_PHASES = 30  # above this Chernoff's bound (1952) is used
 
 
 def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
@@ -51,10 +43,10 @@ def log_regular(*, waits: int, variation: float, shape: float = 1.0) -> float:
         return CERTAIN
     volume = min(CERTAIN, _log_ball(waits, variation, shape))
     if shape > 1.0:
-        return volume if waits < MIN_GAMMA_WAITS else _log_gamma(waits, variation, shape)
-    if waits < MIN_GREENWOOD_WAITS:
+        return volume if waits < limits.MIN_GAMMA_WAITS else _log_gamma(waits, variation, shape)
+    if waits < limits.MIN_GREENWOOD_WAITS:
         return volume
-    return min(volume, max(_log_greenwood(waits, variation), -MAX_TAIL_PER_WAIT * waits))
+    return min(volume, max(_log_greenwood(waits, variation), -limits.MAX_TAIL_PER_WAIT * waits))
 
 
 def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
@@ -75,7 +67,9 @@ def log_ever_even(waits: FloatArray, *, shape: float, error: float) -> float:
     def log_density(shape: float) -> float:
         return math.lgamma(count * shape) - count * math.lgamma(shape) + (shape - 1.0) * logs
 
-    periods = [log_density(max(variation, least) ** -2.0) for variation in PERIODIC_VARIATIONS]
+    periods = [
+        log_density(max(variation, least) ** -2.0) for variation in limits.PERIODIC_VARIATIONS
+    ]
     mean = float(np.logaddexp.reduce(periods)) - math.log(len(periods))
     return min(CERTAIN, log_density(shape) - mean)
 
@@ -101,8 +95,10 @@ def log_ever_wandering(waits: FloatArray, *, error: float) -> float:
     def log_density(deviations: FloatArray, widths: FloatArray) -> float:
         return float(-np.sum(np.log(widths) + 0.5 * (deviations / widths) ** 2))
 
-    periods = [log_density(off, max(one, least) * wider) for one in PERIODIC_VARIATIONS]
-    walks = [log_density(np.diff(logs), np.full(count - 1, step)) for step in WANDERING_STEPS]
+    periods = [log_density(off, max(one, least) * wider) for one in limits.PERIODIC_VARIATIONS]
+    walks = [
+        log_density(np.diff(logs), np.full(count - 1, step)) for step in limits.WANDERING_STEPS
+    ]
     even, wandering = (
         float(np.logaddexp.reduce(every)) - math.log(len(every)) for every in (periods, walks)
     )
@@ -119,7 +115,13 @@ def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:
     """
     others, needed = phases - 1, max(matching - 1, 0)
     if others > MAX_EXACT_PHASES:
-        return _log_chernoff(others, needed, chance_of_match)
+        share = needed / others
+        if share <= chance_of_match:
+            return CERTAIN
+        rest = 0.0
+        if share < 1.0:
+            rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - chance_of_match))
+        return -others * (share * math.log(share / chance_of_match) + rest)
     terms = [
         math.comb(others, k) * chance_of_match**k * (1.0 - chance_of_match) ** (others - k)
         for k in range(needed, others + 1)
@@ -127,22 +129,8 @@ def log_alike(*, phases: int, matching: int, chance_of_match: float) -> float:
     return math.log(min(1.0, max(math.fsum(terms), TINY)))
 
 
-def _log_chernoff(trials: int, needed: int, chance: float) -> float:
-    """An upper bound of the chance of as many successes or more (Chernoff, 1952)."""
-    share = needed / trials
-    if share <= chance:
-        return CERTAIN
-    rest = (1.0 - share) * math.log((1.0 - share) / (1.0 - chance)) if share < 1.0 else 0.0
-    return -trials * (share * math.log(share / chance) + rest)
-
-
 def log_sum_of_evidence(*, tests: int, evidence: float) -> float:
-    """Chance that independent tests together give as much evidence (Fisher's method).
-
-    Args:
-        tests: how many.
-        evidence: the sum of their negative log probabilities.
-    """
+    """Chance that as many tests give this sum of negative log probabilities (Fisher's method)."""
     if evidence <= 0.0:
         return CERTAIN
     logs = [k * math.log(evidence) - math.lgamma(k + 1) for k in range(tests)]
@@ -179,7 +167,7 @@ def _log_greenwood(waits: int, variation: float) -> float:
     mean, variance = _moments(waits, 1.0)
     width = math.log1p(variance / mean**2)
     centre = math.log(mean) - width / 2
-    z = (2 * math.log(max(variation, 1e-150)) - centre) / math.sqrt(width)
+    z = (2 * math.log(max(variation, math.sqrt(TINY))) - centre) / math.sqrt(width)
     return math.log(max(0.5 * math.erfc(-z / math.sqrt(2)), TINY))
 
 

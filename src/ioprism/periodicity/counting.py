@@ -9,26 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.model.arrays import MAD_TO_DEVIATION, FloatArray, Signal, median
-from ioprism.periodicity.limits import (
-    MANY_REPETITIONS,
-    MAX_OFFSET,
-    MIN_SURE_REPETITIONS,
-    MOST,
-    NEARLY_ALL,
-)
+from ioprism.periodicity import limits
 from ioprism.periodicity.results import Pattern, Period
-from ioprism.periodicity.segments import (
-    MIN_PHASES,
-    SignalPhases,
-    busy_runs,
-    find_phases,
-    phases_of_job,
-)
-
-MAX_LATE_SHARE = 0.1  # share of the distances
-SAME_LENGTH = 0.25  # phases of a period may at least differ in length by this share
-SAME_LEVEL = 0.15  # and in their mean level by this
-TOLERANCE = (0.15, 0.3)  # of the period: least and most deviation of a counted phase
+from ioprism.periodicity.segments import SignalPhases, busy_runs, find_phases, phases_of_job
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +61,8 @@ class BeatTemplate:
         """The same, for phases that may be as long and as high as these, too."""
         return replace(
             self,
-            lengths=_wider(self.lengths, lengths, SAME_LENGTH),
-            levels=_wider(self.levels, levels, SAME_LEVEL),
+            lengths=_wider(self.lengths, lengths, limits.SAME_LENGTH),
+            levels=_wider(self.levels, levels, limits.SAME_LEVEL),
         )
 
 
@@ -93,11 +76,7 @@ def count_beats(
 ) -> list[Beat]:
     """The phases that belong to the period of those from ``first`` to ``last``.
 
-    Args:
-        phases: all phases.
-        first: the number of the first one that shows the period.
-        last: and of the last.
-        missing: whether distances of two periods are among them.
+    If some are missing, distances of two periods are among them.
     """
     inside = slice(first, last + 1)
     every = _as_beats(phases, range(len(phases))[inside])
@@ -106,20 +85,31 @@ def count_beats(
         periods = periods_between(distances).astype(np.int64).tolist()
         return [replace(one, periods=n) for one, n in zip(every, [1, *periods], strict=True)]
     typical, spread = _middle(distances)
-    if spread > MAX_OFFSET * typical:
+    if spread > limits.MAX_OFFSET * typical:
         return every
-    tolerance = float(np.clip(4.0 * spread, TOLERANCE[0] * typical, TOLERANCE[1] * typical))
-    steady = _steadiest(distances, typical, tolerance)
-    seed = range(first + steady[0], first + steady[1] + 1)
+    tolerance = float(
+        np.clip(
+            limits.MAX_DEVIATIONS * spread,
+            limits.MAX_OFFSET * typical,
+            2.0 * limits.MAX_OFFSET * typical,
+        )
+    )
+    # The longest stretch of distances close to the period.
+    steady = np.abs(distances - typical) <= tolerance
+    change = np.flatnonzero(np.diff(steady, prepend=False, append=False))
+    longest = 2 * int(np.argmax(change[1::2] - change[0::2]))
+    seed = range(first + int(change[longest]), first + int(change[longest + 1]) + 1)
     pattern = _pattern(phases, seed, typical, tolerance)
     trimmed = _trim_edges(phases, seed, pattern)
-    if trimmed == seed and _all_belong(phases, pattern):
+    late = np.abs(np.diff(phases.starts) - typical)
+    if trimmed == seed and late.max() < typical / 2 and np.mean(late > tolerance) <= limits.MINOR:
+        # No phase is missing or extra, and nearly all are on time.
         return _as_beats(phases, range(len(phases)))
     # What a phase between typical ones is like, one at the edges may be, too.
     inner = slice(trimmed.start, trimmed.stop)
     lengths = phases.ends[inner] - phases.starts[inner]
     counted = _count(phases, trimmed, pattern.including(lengths, phases.levels[inner]))
-    return counted if len(counted) >= MOST * len(every) else every
+    return counted if len(counted) >= limits.MOST * len(every) else every
 
 
 def periods_between(distances: FloatArray) -> FloatArray:
@@ -139,20 +129,12 @@ def _middle(numbers: FloatArray) -> tuple[float, float]:
     return middle, MAD_TO_DEVIATION * median(np.abs(numbers - middle))
 
 
-def _steadiest(distances: FloatArray, period: float, tolerance: float) -> tuple[int, int]:
-    """First and last phase of the longest stretch of distances close to the period."""
-    steady = np.abs(distances - period) <= tolerance
-    change = np.flatnonzero(np.diff(steady, prepend=False, append=False))
-    longest = int(np.argmax(change[1::2] - change[0::2]))
-    return int(change[2 * longest]), int(change[2 * longest + 1])
-
-
 def _pattern(phases: SignalPhases, seed: range, period: float, tolerance: float) -> BeatTemplate:
     chosen = slice(seed.start, seed.stop)
     length, length_spread = _middle(phases.ends[chosen] - phases.starts[chosen])
     level, level_spread = _middle(phases.levels[chosen])
-    off_length = max(4.0 * length_spread, SAME_LENGTH * length)
-    off_level = max(4.0 * level_spread, SAME_LEVEL * level)
+    off_length = max(limits.MAX_DEVIATIONS * length_spread, limits.SAME_LENGTH * length)
+    off_level = max(limits.MAX_DEVIATIONS * level_spread, limits.SAME_LEVEL * level)
     return BeatTemplate(
         period=period,
         tolerance=tolerance,
@@ -168,15 +150,7 @@ def _trim_edges(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> ran
     lengths = (phases.ends[chosen] - phases.starts[chosen]).tolist()
     known = zip(seed, lengths, phases.levels[chosen].tolist(), strict=True)
     alike = [i for i, length, level in known if pattern.alike(length, level)]
-    return range(alike[0], alike[-1] + 1) if len(alike) >= MIN_PHASES else seed
-
-
-def _all_belong(phases: SignalPhases, pattern: BeatTemplate) -> bool:
-    """Whether no phase is missing or extra and nearly all are on time."""
-    late = np.abs(np.diff(phases.starts) - pattern.period)
-    return bool(
-        late.max() < pattern.period / 2 and np.mean(late > pattern.tolerance) <= MAX_LATE_SHARE
-    )
+    return range(alike[0], alike[-1] + 1) if len(alike) >= limits.MIN_PHASES else seed
 
 
 def _count(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> list[Beat]:
@@ -187,7 +161,11 @@ def _count(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> list[Bea
     before = _follow(
         -phases.ends[first::-1], -phases.starts[first::-1], phases.levels[first::-1], pattern
     )
-    beats = [*_mirror_beats(before, inside[0]), *inside[1:], *after]
+    # Found backwards in time: each says how many periods it comes before the one after it.
+    turned = [*reversed(before), Beat(-inside[0].end, -inside[0].start, 0)]
+    periods = [1, *(beat.periods for beat in reversed(before))]
+    earlier = [Beat(-b.end, -b.start, count) for b, count in zip(turned, periods, strict=True)]
+    beats = [*earlier, *inside[1:], *after]
     # The first one may lack its beginning: its end is on time, its start is not.
     late = abs(beats[1].start - beats[0].start - beats[1].periods * pattern.period)
     return beats[1:] if late > pattern.tolerance else beats
@@ -212,15 +190,6 @@ def _follow(
     return beats
 
 
-def _mirror_beats(before: Sequence[Beat], first: Beat) -> list[Beat]:
-    """Beats found backwards in time, turned round, and the first beat after them."""
-    turned = [*reversed(before), Beat(-first.end, -first.start, 0)]
-    periods = [1, *(beat.periods for beat in reversed(before))]
-    return [
-        Beat(-beat.end, -beat.start, count) for beat, count in zip(turned, periods, strict=True)
-    ]
-
-
 def spread_of(beats: Sequence[Beat], seconds: float) -> float:
     """Standard deviation of the distance of two beats, in seconds."""
     distances = np.diff([beat.start for beat in beats])
@@ -228,41 +197,23 @@ def spread_of(beats: Sequence[Beat], seconds: float) -> float:
     return float(np.sqrt(np.mean((distances / periods - seconds) ** 2)))
 
 
-MAX_EVEN_VARIATION = 0.05  # variation of distances, below which all are a period
-ROUNDING_SAMPLES = 0.5  # of a sample: the most that rounding makes equal distances vary
-MAX_CYCLE = 4  # phases in a cycle
-MAX_CYCLE_SPREAD = 0.3  # of the lengths of cycles, to that of distances; jitter adds up
-
-
 def whole_cycles(beats: Sequence[Beat], *, resolution: float) -> tuple[Beat, ...]:
-    """One beat for each cycle of phases, or the beats as they are if they have no cycle.
-
-    Args:
-        beats: the phases.
-        resolution: seconds to which their starts are known.
-    """
+    """One beat for each cycle of phases, or all where they have none; resolution in seconds."""
     starts = np.array([beat.start for beat in beats])
     distances = np.diff(starts)
     # Four samples, four, five, and again: that is how a period is rounded, not a cycle.
-    even = max(MAX_EVEN_VARIATION * float(distances.mean()), ROUNDING_SAMPLES * resolution)
+    even = max(limits.SAME * float(distances.mean()), resolution / 2)
     if any(beat.periods > 1 for beat in beats) or distances.std() <= even:
         return tuple(beats)
-    for size in range(2, min(MAX_CYCLE, len(distances) // MIN_SURE_REPETITIONS) + 1):
+    for size in range(2, min(limits.MAX_CYCLE, len(distances) // limits.MIN_SURE_REPETITIONS) + 1):
         cycles = starts[size:] - starts[:-size]
-        if cycles.std() <= MAX_CYCLE_SPREAD * distances.std():
-            return _join_cycles(beats, size, first=_after_longest(distances, size))
+        if cycles.std() <= limits.MIN_COMPARABLE * distances.std():
+            # A cycle begins after its longest pause.
+            pauses = [float(distances[place::size].mean()) for place in range(size)]
+            first = (int(np.argmax(pauses)) + 1) % size
+            groups = [beats[place : place + size] for place in range(first, len(beats), size)]
+            return tuple(Beat(group[0].start, group[-1].end, 1) for group in groups)
     return tuple(beats)
-
-
-def _after_longest(distances: np.ndarray, size: int) -> int:
-    """The first phase of a cycle: the one that the longest pause comes before."""
-    before = [float(distances[place::size].mean()) for place in range(size)]
-    return (int(np.argmax(before)) + 1) % size
-
-
-def _join_cycles(beats: Sequence[Beat], size: int, *, first: int) -> tuple[Beat, ...]:
-    groups = [beats[place : place + size] for place in range(first, len(beats), size)]
-    return tuple(Beat(group[0].start, group[-1].end, 1) for group in groups)
 
 
 def count_confirming_phases(signal: Signal, period: Period) -> int:
@@ -279,7 +230,7 @@ def count_common_starts(period: Period, starts: FloatArray) -> int:
     after = np.searchsorted(starts, beats)
     before, after = np.maximum(after - 1, 0), np.minimum(after, len(starts) - 1)
     away = np.minimum(np.abs(beats - starts[before]), np.abs(starts[after] - beats))
-    return int(np.count_nonzero(away <= MAX_OFFSET * period.seconds))
+    return int(np.count_nonzero(away <= limits.MAX_OFFSET * period.seconds))
 
 
 def needs_confirmation(signal: Signal, period: Period) -> bool:
@@ -288,114 +239,92 @@ def needs_confirmation(signal: Signal, period: Period) -> bool:
     So few can be chosen from a job in many ways, and which gaps separate phases is a choice of
     its own. The job's phases, which are the same in every command, must show them.
     """
-    few = period.repetitions < MANY_REPETITIONS and bool(period.phases)
-    return few and period.seconds_held < MOST * (signal.end - signal.start)
+    few = period.repetitions < limits.MANY_REPETITIONS and bool(period.phases)
+    return few and period.seconds_held < limits.MOST * (signal.end - signal.start)
 
 
 def is_confirmed(period: Period) -> bool:
     """Whether most phases of a period are phases of the job."""
-    return (period.confirmed or 0) >= MOST * len(period.phases)
-
-
-MIN_DISTANCES_PER_VALUE = 2.0  # distances for each value, so that values are shown and not fitted
-MAX_VALUES = 6
-MAX_WITHIN_VARIANCE = 4e-3  # share of the variance within values; jitter has all of it
-MAX_VALUE_SPREAD = 0.02  # of the mean distance: standard deviation of distances of one value
-MIN_OF_VALUE = 2  # distances; a single one is an exception
-MIN_VALUE_DISTANCE = 0.04  # of the mean distance, between two values
-MIN_CHANGES = 0.3  # share of the distances that differ from the last; a new period has few
-MIN_DISTINCT_SAMPLES = 3.0  # samples; distances that differ by less differ by rounding
-POLLING_SHARE = 0.6  # of a phase's length, by which rounding may move its start
-MAX_ROUNDING = 1.2  # units between the largest deviations of rounded starts; a line takes a little
-MAX_MULTIPLE_ERROR = 0.05  # of the period, root mean square; distances of slots are multiples
+    return (period.confirmed or 0) >= limits.MOST * len(period.phases)
 
 
 def pattern_of(signal: Signal, period: Period) -> Pattern:
     """Whether the phases of a period come after it each time, or at random slots."""
     if period.method == "phases":
-        even = period.spread <= MAX_EVEN_VARIATION * period.seconds
-        if even and period.seconds_held >= NEARLY_ALL * (signal.end - signal.start):
+        even = period.spread <= limits.SAME * period.seconds
+        if even and period.seconds_held >= limits.NEARLY_ALL * (signal.end - signal.start):
             return "periodic"
         starts, ends = np.array(period.phases).T
         # A counter that is polled rounds lengths and distances equally.
         resolution = max(
-            signal.interval, POLLING_SHARE * median(ends - starts) / MIN_DISTINCT_SAMPLES
+            signal.interval,
+            limits.POLLING_SHARE * median(ends - starts) / limits.MIN_DISTINCT_SAMPLES,
         )
         distances = np.diff(starts)
         if not _are_multiples(distances, period.seconds) and _has_few_values(distances, resolution):
             return "slotted"
     runs = busy_runs(signal)
-    if len(runs[0]) <= MANY_REPETITIONS:
+    if len(runs[0]) <= limits.MANY_REPETITIONS:
         return "periodic"
     # However little a phase moves, it fills its slot: both ways of splitting must miss some.
-    ways = (find_phases(signal), phases_of_job(signal, runs))
-    return "slotted" if all(_are_slots(way, period.seconds) for way in ways) else "periodic"
-
-
-def _are_slots(phases: SignalPhases | None, slot: float) -> bool:
-    """Whether phases begin at random multiples of a slot (seconds), or at a few distances."""
-    if phases is None:
-        return False
-    distances = np.diff(phases.starts)
-    return _skips(distances, slot) or _has_few_values(distances, phases.resolution)
+    for phases in (find_phases(signal), phases_of_job(signal, runs)):
+        distances = np.empty(0) if phases is None else np.diff(phases.starts)
+        if not (_skips(distances, period.seconds) or _has_few_values(distances, signal.interval)):
+            return "periodic"
+    return "slotted"
 
 
 def _are_multiples(distances: FloatArray, slot: float) -> bool:
     """Whether distances are multiples of a slot (seconds)."""
     multiples = np.rint(distances / slot)
     off = distances / slot - multiples
-    return bool(multiples.min() >= 1.0 and np.sqrt(np.mean(off**2)) <= MAX_MULTIPLE_ERROR)
+    return bool(multiples.min() >= 1.0 and np.sqrt(np.mean(off**2)) <= limits.SAME)
 
 
 def _skips(distances: FloatArray, slot: float) -> bool:
     """Whether distances are multiples of a slot (seconds), now the first one and now another."""
-    if len(distances) < MANY_REPETITIONS or not _are_multiples(distances, slot):
+    if len(distances) < limits.MANY_REPETITIONS or not _are_multiples(distances, slot):
         return False
     multiples = np.rint(distances / slot)
-    mixed = float(np.mean(np.diff(multiples) != 0.0)) >= MIN_CHANGES
-    return mixed and float(np.mean(multiples == 1.0)) < MOST
+    mixed = float(np.mean(np.diff(multiples) == 0.0)) <= limits.MOST
+    return mixed and float(np.mean(multiples == 1.0)) < limits.MOST
 
 
 def _has_few_values(distances: FloatArray, resolution: float) -> bool:
     """Whether distances take two to six values, none of which is the usual one."""
-    count, deviation = len(distances), float(distances.std()) if len(distances) else 0.0
-    if count < MANY_REPETITIONS:
+    count = len(distances)
+    if count < limits.MANY_REPETITIONS:
         return False
-    if deviation <= MAX_EVEN_VARIATION * float(distances.mean()):
+    deviation = float(distances.std())
+    if deviation <= limits.SAME * float(distances.mean()):
         return False
     ordered = np.sort(distances)
     widest = np.argsort(-np.diff(ordered), kind="stable")
-    for values in range(2, MAX_VALUES + 1):
-        if count < MIN_DISTANCES_PER_VALUE * values:
-            return False
+    for values in range(2, limits.MAX_VALUES + 1):
         cuts = np.sort(widest[: values - 1])
         groups = np.split(ordered, cuts + 1)
         within = sum(float(((group - group.mean()) ** 2).sum()) for group in groups) / count
         means = np.array([group.mean() for group in groups])
         apart = float(np.diff(means).min())
         if apart < max(
-            MIN_VALUE_DISTANCE * float(distances.mean()), MIN_DISTINCT_SAMPLES * resolution
+            limits.MIN_VALUE_DISTANCE * float(distances.mean()),
+            limits.MIN_DISTINCT_SAMPLES * resolution,
         ):
             return False
-        if min(map(len, groups)) < MIN_OF_VALUE:
+        if min(map(len, groups)) < limits.FEWEST_REPETITIONS:
             continue
-        if within <= min(
-            MAX_WITHIN_VARIANCE * deviation**2, (MAX_VALUE_SPREAD * float(distances.mean())) ** 2
-        ):
+        if within <= limits.MAX_WITHIN_VARIANCE * deviation**2:
             kinds = np.searchsorted((ordered[cuts] + ordered[cuts + 1]) / 2, distances)
-            usual = max(map(len, groups)) >= MOST * count
+            usual = max(map(len, groups)) >= limits.MOST * count
             return not usual and _are_in_random_order(kinds) and not _are_rounded(distances, apart)
     return False
 
 
 def _are_in_random_order(kinds: npt.NDArray[np.int64]) -> bool:
     """Whether kinds follow each other neither in long runs nor in a cycle."""
-    if float(np.mean(np.diff(kinds) != 0)) < MIN_CHANGES:
-        return False
-    return all(
-        float(np.mean(kinds[size:] == kinds[:-size])) < NEARLY_ALL
-        for size in range(2, MAX_CYCLE + 1)
-    )
+    sizes = range(1, limits.MAX_CYCLE + 1)
+    repeating = [float(np.mean(kinds[size:] == kinds[:-size])) for size in sizes]
+    return repeating[0] <= limits.MOST and max(repeating[1:]) < limits.NEARLY_ALL
 
 
 def _are_rounded(distances: FloatArray, unit: float) -> bool:
@@ -406,4 +335,4 @@ def _are_rounded(distances: FloatArray, unit: float) -> bool:
     starts = np.concatenate(([0.0], np.cumsum(distances)))
     numbers = np.arange(len(starts)) - (len(starts) - 1) / 2
     off = starts - numbers * float(numbers @ starts / (numbers @ numbers))
-    return float(np.ptp(off)) <= MAX_ROUNDING * unit
+    return float(np.ptp(off)) <= limits.MAX_ROUNDING * unit

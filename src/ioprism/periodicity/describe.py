@@ -10,31 +10,13 @@ import numpy.typing as npt
 
 from ioprism.errors import UsageError
 from ioprism.model.arrays import TINY, FloatArray, Signal, median
-from ioprism.periodicity.limits import (
-    MAX_OFFSET,
-    MIN_SURE_REPETITIONS,
-    NEARLY_ALL,
-    NEARLY_ALL_BYTES,
-    PHASE_MARGIN,
-)
+from ioprism.periodicity import limits
 from ioprism.periodicity.phase_starts import find_train
-from ioprism.periodicity.results import (
-    MAX_LATENESS,
-    MAX_SILENT_PERIODS,
-    Burst,
-    Component,
-    NextPhase,
-    Period,
-    Ranges,
-    WaveFit,
-)
-from ioprism.periodicity.segments import MAX_BEAT_OFFSET, beats, segments
+from ioprism.periodicity.results import Burst, Component, NextPhase, Period, Ranges, WaveFit
+from ioprism.periodicity.segments import beats, segments
 
 PROFILE_BINS = 200
 TimeSpan = tuple[float, float]  # start and end, in seconds
-QUIET_PARTS = 4  # of a period; phases are cut apart within the quietest one
-RECENT_DISTANCES = 8  # distances that say when the next phase is due
-MAX_CLOCK_CORRELATION = -0.3  # correlation of neighbouring distances, below which there is a clock
 
 
 def components(signal: Signal, *, count: int) -> tuple[Component, ...]:
@@ -88,7 +70,7 @@ def find_phases_of(signal: Signal, period: Period) -> Ranges:
             return inside
     profile = _profile(signal, period)
     # The middle of the quietest quarter of a period, around the turn.
-    around = max(1, len(profile) // QUIET_PARTS)
+    around = max(1, len(profile) // 4)
     quiet = np.convolve(np.concatenate((profile, profile[: around - 1])), np.ones(around), "valid")
     cut = (int(np.argmin(quiet)) + around / 2) / len(profile) * period.seconds
     first = cut + period.seconds * math.floor((low - cut) / period.seconds)
@@ -121,7 +103,10 @@ def _busy_stretches(signal: Signal, period: Period) -> Iterator[Ranges]:
     if phases is not None:
         yield tuple(zip(phases.starts.tolist(), phases.ends.tolist(), strict=True))
     train = find_train(signal)
-    if train is not None and abs(train.seconds - period.seconds) <= MAX_OFFSET * period.seconds:
+    if (
+        train is not None
+        and abs(train.seconds - period.seconds) <= limits.MAX_OFFSET * period.seconds
+    ):
         yield tuple((beat.start, beat.end) for beat in train.beats)
 
 
@@ -129,23 +114,18 @@ def _volume(signal: Signal, low: float, high: float) -> float:
     return float(phase_volumes(signal, [(low, high)])[0])
 
 
-def _above_rest(signal: Signal, profile: FloatArray) -> Signal:
-    """What a signal moves above its resting level."""
-    above = np.maximum(signal.values - float(profile.min()), 0.0)
-    return Signal(signal.start, signal.interval, above)
-
-
 def burst_windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
     """When the phases of a period move nearly all that they move."""
     if not period.phases:
         return list(find_phases_of(signal, period))
     low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
-    if period.method != "phases":
+    if period.method != "phases" or float(
+        phase_volumes(signal, period.phases).sum()
+    ) >= limits.NEARLY_ALL * _volume(signal, low, high):
         return list(period.phases)
-    if float(phase_volumes(signal, period.phases).sum()) >= NEARLY_ALL * _volume(signal, low, high):
-        return list(period.phases)
-    moved = _above_rest(signal, _profile(signal, period))
-    early = PHASE_MARGIN * period.seconds
+    above = np.maximum(signal.values - float(_profile(signal, period).min()), 0.0)
+    moved = Signal(signal.start, signal.interval, above)  # above the resting level
+    early = limits.SAME * period.seconds
     windows = [_window(moved, b - early, b - early + period.seconds) for b, _ in period.phases]
     return [window for window in windows if window[1] > window[0]]
 
@@ -153,25 +133,20 @@ def burst_windows(signal: Signal, period: Period) -> list[tuple[float, float]]:
 def predict_next_phase(
     signal: Signal, period: Period, *, burst: Burst | None = None, now: float | None = None
 ) -> NextPhase | None:
-    """When the next phase is due, or None if the period is over.
-
-    Args:
-        signal: the signal.
-        period: its period.
-        burst: its typical phase, if it is known already.
-        now: seconds; the end of the signal if None.
-    """
+    """When the next phase is due after now (seconds), or None if the period is over."""
     now = signal.end if now is None else now
-    if not period.valid_ranges:
-        return None
-    if now - period.valid_ranges[-1][1] > MAX_SILENT_PERIODS * period.seconds:
+    if now - period.valid_ranges[-1][1] > limits.MAX_SILENT_PERIODS * period.seconds:
         return None
     burst = burst or describe_burst(signal, period)
     if len(period.phases) > 1:
         start, distance = _latest(period)
     else:
-        start, distance = _peaks(period)[-1] - burst.width / 2, period.seconds
-    late = max(signal.interval, min(period.spread, MAX_LATENESS * distance))
+        # The last peak of the period's wave, where the period holds.
+        turn = -period.phase / (2 * math.pi)
+        low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
+        last = max(math.ceil(low / period.seconds - turn), math.floor(high / period.seconds - turn))
+        start, distance = (last + turn) * period.seconds - burst.width / 2, period.seconds
+    late = max(signal.interval, min(period.spread, limits.QUARTER * distance))
     start = first_due(start + distance, distance, now=now, late=late)
     return NextPhase(start, start + burst.width, burst.bytes)
 
@@ -196,39 +171,30 @@ def _latest(period: Period) -> tuple[float, float]:
     the latest phase and the usual distance count. One that goes by a clock makes up for it, so
     that a long distance comes after a short one: then a line through all phases tells better.
     """
-    starts = np.array([start for start, _ in period.phases])[-RECENT_DISTANCES - 1 :]
+    starts = np.array([start for start, _ in period.phases])[-limits.RECENT_DISTANCES - 1 :]
     distances = np.diff(starts)
-    near = distances[np.abs(distances - period.seconds) < MAX_BEAT_OFFSET * period.seconds]
+    near = distances[np.abs(distances - period.seconds) < period.seconds / 2]
     if not len(near):
         return float(starts[-1]), period.seconds
-    if len(near) < len(distances) or not _makes_up(distances):
+    off = distances - distances.mean()
+    # A long distance comes after a short one: neighbours are correlated by -0.5 then.
+    makes_up = len(off) >= limits.MIN_SURE_REPETITIONS and float(
+        off[1:] @ off[:-1]
+    ) < limits.MAX_CLOCK_CORRELATION * float(off @ off)
+    if len(near) < len(distances) or not makes_up:
         return float(starts[-1]), median(near)
     numbers = np.arange(len(starts)) - (len(starts) - 1) / 2
     slope = float(numbers @ starts / (numbers @ numbers))
     return float(starts.mean()) + slope * float(numbers[-1]), slope
 
 
-def _makes_up(distances: FloatArray) -> bool:
-    """Whether a long distance comes after a short one: neighbours are correlated by -0.5 then."""
-    off = distances - distances.mean()
-    return len(off) >= MIN_SURE_REPETITIONS and float(
-        off[1:] @ off[:-1]
-    ) < MAX_CLOCK_CORRELATION * float(off @ off)
-
-
-def _peaks(period: Period) -> list[float]:
-    """When the wave of a period is highest, where the period holds."""
-    turn = -period.phase / (2 * math.pi)
-    low, high = period.valid_ranges[0][0], period.valid_ranges[-1][1]
-    first = math.ceil(low / period.seconds - turn)
-    last = max(first, math.floor(high / period.seconds - turn))
-    return [(number + turn) * period.seconds for number in range(first, last + 1)]
-
-
 def _profile(signal: Signal, period: Period) -> FloatArray:
     """The signal folded by its period: its mean at each part of one."""
-    inside = _inside(signal, period)
-    chosen = inside if inside.any() else np.ones(len(signal.values), dtype=bool)
+    times = signal.times
+    inside = np.zeros(len(times), dtype=bool)
+    for start, end in period.valid_ranges:
+        inside |= (times >= start) & (times < end)
+    chosen = inside if inside.any() else ~inside
     turns = (signal.times[chosen] + signal.interval / 2) / period.seconds % 1.0
     bins = max(4, min(PROFILE_BINS, round(period.seconds / signal.interval)))
     place = np.minimum((turns * bins).astype(np.int64), bins - 1)
@@ -244,9 +210,9 @@ def _window(moved: Signal, begin: float, until: float) -> tuple[float, float]:
     volume = np.concatenate(([0.0], np.cumsum(moved.values[low:high])))
     if not volume[-1] > 0.0:
         return begin, begin
-    aside = (1.0 - NEARLY_ALL_BYTES) / 2 * volume[-1]
+    aside = (1.0 - limits.NEARLY_ALL_BYTES) / 2 * volume[-1]
     first, last = np.interp([aside, volume[-1] - aside], volume, np.arange(len(volume)))
-    margin = aside / volume[-1] * (last - first) / NEARLY_ALL_BYTES
+    margin = aside / volume[-1] * (last - first) / limits.NEARLY_ALL_BYTES
     start = moved.start + moved.interval * (low + first - margin)
     return float(start), float(start + moved.interval * (last - first + 2 * margin))
 
@@ -279,14 +245,6 @@ def _at_bins(signal: Signal, bins: npt.NDArray[np.int64]) -> tuple[Component, ..
     return tuple(waves)
 
 
-def _inside(signal: Signal, period: Period) -> npt.NDArray[np.bool_]:
-    times = signal.times
-    inside = np.zeros(len(times), dtype=bool)
-    for start, end in period.valid_ranges:
-        inside |= (times >= start) & (times < end)
-    return inside
-
-
 def phase_volumes(signal: Signal, ranges: Sequence[tuple[float, float]]) -> FloatArray:
     """Integral of the signal over each range of time (seconds): bytes for a bandwidth."""
     edges = signal.start + signal.interval * np.arange(len(signal.values) + 1)
@@ -298,12 +256,9 @@ def phase_volumes(signal: Signal, ranges: Sequence[tuple[float, float]]) -> Floa
 DEFAULT_WAVES = 10  # waves, where no number is asked for
 MAX_WORK = 2**28  # samples times the square of the waves: 40 s of one core
 MAX_STEPS = 40
-MIN_CYCLES = 0.75  # bins; a slower wave is a trend, and cancels the mean
 RIDGE = 1e-9  # of the samples: as little as rounding needs
-STRONGER_RIDGE = 10.0
 MIN_GAIN = 1e-6  # relative gain of a step below which it is the last
-MAX_SHIFT = 1.0  # bins a frequency may move
-MIN_SEPARATION = 0.75  # bins that two frequencies keep apart: closer waves cancel each other
+MIN_SEPARATION = 0.75  # bins between frequencies, and from 0: closer waves cancel each other
 
 
 def fit_waves(signal: Signal, *, count: int) -> WaveFit:
@@ -376,13 +331,13 @@ def _fit_frequencies(signal: Signal, frequencies: Sequence[float]) -> tuple[Comp
 
 
 def _bounds(start: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Between which frequencies (bins) each one may move without coming close to another."""
+    """Between which frequencies (bins) each may move: by one bin, and not close to another."""
     order = np.argsort(start)
     room = np.maximum(0.0, (np.diff(start[order]) - MIN_SEPARATION) / 2)
-    below, above = np.full(len(start), MAX_SHIFT), np.full(len(start), MAX_SHIFT)
-    below[order[1:]] = np.minimum(MAX_SHIFT, room)
-    above[order[:-1]] = np.minimum(MAX_SHIFT, room)
-    return np.maximum(start - below, np.minimum(start, MIN_CYCLES)), start + above
+    below, above = np.ones(len(start)), np.ones(len(start))
+    below[order[1:]] = np.minimum(1.0, room)
+    above[order[:-1]] = np.minimum(1.0, room)
+    return np.maximum(start - below, np.minimum(start, MIN_SEPARATION)), start + above
 
 
 def _design(times: FloatArray, cycles: FloatArray) -> FloatArray:
@@ -405,7 +360,7 @@ def _linear(values: FloatArray, times: FloatArray, cycles: FloatArray) -> tuple[
         # Waves that nearly cancel grow without limit; ridge holds them within the signal.
         if not len(amplitudes) or float(amplitudes.max()) <= highest or ridge > 1.0:
             break
-        ridge *= STRONGER_RIDGE
+        ridge *= 10.0
     weights = np.asarray(scale * solved, dtype=np.float64)
     return weights, float(np.mean((values - design @ weights) ** 2))
 
@@ -433,17 +388,12 @@ def _step(
 def _as_components(
     frequencies: FloatArray, weights: FloatArray, start: float
 ) -> tuple[Component, ...]:
-    count = len(frequencies)
-    waves = [_wave(0.0, float(weights[0]), 0.0, 0.0)]
-    waves += [
-        _wave(float(frequency), float(cosine), float(sine), start)
-        for frequency, cosine, sine in zip(
-            frequencies, weights[1 : count + 1], weights[count + 1 :], strict=True
-        )
-    ]
+    every = np.append(0.0, frequencies).tolist()
+    cosines = weights[: len(every)].tolist()
+    sines = [0.0, *weights[len(every) :].tolist()]
+    waves = []
+    for frequency, cosine, sine in zip(every, cosines, sines, strict=True):
+        phase = math.atan2(-sine, cosine) - 2 * math.pi * frequency * start
+        amplitude = math.hypot(cosine, sine)
+        waves.append(Component(frequency, amplitude, math.remainder(phase, 2 * math.pi)))
     return (waves[0], *sorted(waves[1:], key=lambda wave: -wave.amplitude))
-
-
-def _wave(frequency: float, cosine: float, sine: float, start: float) -> Component:
-    phase = math.atan2(-sine, cosine) - 2 * math.pi * frequency * start
-    return Component(frequency, math.hypot(cosine, sine), math.remainder(phase, 2 * math.pi))

@@ -11,41 +11,11 @@ import numpy.typing as npt
 
 from ioprism.errors import SignalTooShortError, UsageError
 from ioprism.model.arrays import Signal, median
-from ioprism.periodicity import dft, harmonic, phase_starts, time_frequency
-from ioprism.periodicity.counting import (
-    count_confirming_phases,
-    is_confirmed,
-    needs_confirmation,
-    pattern_of,
-)
+from ioprism.periodicity import counting, dft, harmonic, limits, phase_starts, time_frequency
 from ioprism.periodicity.describe import burst_windows, find_phases_of, phase_volumes
-from ioprism.periodicity.limits import (
-    FEWEST_REPETITIONS,
-    MANY_REPETITIONS,
-    MAX_OFFSET,
-    MAX_SUGGESTIVE_CHANCE,
-    MIN_SURE_REPETITIONS,
-    MOST,
-    NEARLY_ALL_BYTES,
-    SAME_ANSWER,
-)
-from ioprism.periodicity.regularity import MAX_SERIAL_PAUSE
 from ioprism.periodicity.results import Period, only_periodic
 from ioprism.periodicity.sampling import MAX_SAMPLES, MIN_SAMPLES, is_coarse, sample, step_function
 from ioprism.periodicity.segments import average_blocks, coarser_signals
-
-# (measured: n/203): a change by two thirds to one and a half times changes n of 203 answers.
-MAX_MINOR_SHARE = 0.5  # of the bytes; then it is compared with that of the rest (measured: 0/203)
-
-
-def loudest_samples(signal: Signal) -> Signal:
-    """Return the signal with all samples set to zero but those that move nearly all bytes."""
-    descending = np.sort(signal.values)[::-1]
-    volume = np.cumsum(descending)
-    least = descending[int(np.searchsorted(volume, NEARLY_ALL_BYTES * volume[-1]))]
-    return Signal(
-        signal.start, signal.interval, np.where(signal.values < least, 0.0, signal.values)
-    )
 
 
 def with_shares(signal: Signal, period: Period) -> Period:
@@ -61,22 +31,11 @@ def with_shares(signal: Signal, period: Period) -> Period:
         whole = phase_volumes(signal, burst_windows(signal, period))
         repeated = float(np.minimum(whole, median(whole)).sum()) if len(whole) else 0.0
         moved = max(float(phase_volumes(signal, period.phases).sum()), repeated) / total
-    held = period.seconds_held / span
-    return replace(
-        period,
-        bytes_share=min(1.0, max(0.0, moved)),
-        time_share=min(1.0, max(0.0, held)),
-    )
+    moved, held = (min(1.0, max(0.0, share)) for share in (moved, period.seconds_held / span))
+    return replace(period, bytes_share=moved, time_share=held)
 
 
-PHASES_WEIGHT = 0.8  # of the false-alarm level; the spectrum has the rest (measured: 3/203)
-NEGLIGIBLE_CHANCE = 1e-5  # of phases; then the spectrum is not computed (measured: 0/203)
-MIN_SHARE = 0.15  # of the variance; pairs of bursts at random times give less (measured: 0/203)
-PARTS_OF_PERIOD = 16  # to average over, for a share without short requests (measured: 1/203)
-# Without it, 1 of 15 serial streams of equal requests is called periodic (measured), else none.
-CLEAR_LINE_FACTOR = 20.0  # by which a clear line lowers the chance of phases
-SAMPLES_PER_PERIOD = 256  # for a spectrum where phases suggest a period (measured: 0/203)
-MIN_SPECTRUM_SAMPLES = 4096  # (measured: 0/203)
+SAMPLES_PER_PERIOD = 256  # for a spectrum where phases suggest a period
 
 
 def find_by_phases_or_spectrum(signal: Signal) -> Period | None:
@@ -84,14 +43,14 @@ def find_by_phases_or_spectrum(signal: Signal) -> Period | None:
     if is_coarse(signal):
         return harmonic.find_line(signal)
     by_phases = phase_starts.find_period(signal)
-    if by_phases is not None and by_phases.false_alarm_probability <= NEGLIGIBLE_CHANCE:
-        return _divide_chance(by_phases, PHASES_WEIGHT)
+    if by_phases is not None and by_phases.false_alarm_probability <= limits.NEGLIGIBLE_CHANCE:
+        return _divide_chance(by_phases, limits.PHASES_WEIGHT)
     by_spectrum = _clear_period(_for_spectrum(signal, by_phases))
     if by_phases is None or by_spectrum is None:
         return by_phases or by_spectrum
-    by_phases = _divide_chance(by_phases, PHASES_WEIGHT)
-    by_spectrum = _divide_chance(by_spectrum, 1.0 - PHASES_WEIGHT)
-    if not by_spectrum.is_near(by_phases, tolerance=SAME_ANSWER):
+    by_phases = _divide_chance(by_phases, limits.PHASES_WEIGHT)
+    by_spectrum = _divide_chance(by_spectrum, 1.0 - limits.PHASES_WEIGHT)
+    if not by_spectrum.is_near(by_phases, tolerance=limits.SAME):
         return min(by_phases, by_spectrum, key=_least_chance)
     return _combine_answers(by_phases, by_spectrum)
 
@@ -105,11 +64,11 @@ def _combine_answers(by_phases: Period, by_spectrum: Period) -> Period:
     """
     chance = by_spectrum.false_alarm_probability
     busy = sum(end - start for start, end in by_phases.phases) / len(by_phases.phases)
-    if busy > (1.0 - MAX_SERIAL_PAUSE) * by_phases.seconds and by_phases.alike:
-        clear = chance <= NEGLIGIBLE_CHANCE
-        return _divide_chance(by_phases, CLEAR_LINE_FACTOR) if clear else by_phases
-    steady = by_phases.spread <= MAX_OFFSET * by_phases.seconds
-    if not steady or by_phases.seconds_held < MOST * by_spectrum.seconds_held:
+    if busy > (1.0 - limits.QUARTER) * by_phases.seconds and by_phases.alike:
+        clear = chance <= limits.NEGLIGIBLE_CHANCE
+        return _divide_chance(by_phases, limits.LOOP_FACTOR) if clear else by_phases
+    steady = by_phases.spread <= limits.MAX_OFFSET * by_phases.seconds
+    if not steady or by_phases.seconds_held < limits.MOST * by_spectrum.seconds_held:
         return min(by_phases, by_spectrum, key=_least_chance)
     least = min(chance, by_phases.false_alarm_probability)
     return replace(by_phases, false_alarm_probability=least)
@@ -120,11 +79,10 @@ def _for_spectrum(signal: Signal, suggested: Period | None) -> Signal:
 
     The spectrum is what costs most; a period and its multiples need no finer samples.
     """
-    if suggested is None or _least_chance(suggested) > MAX_SUGGESTIVE_CHANCE:
+    if suggested is None or _least_chance(suggested) > limits.MAX_SUGGESTIVE_CHANCE:
         return signal
     per_period = suggested.seconds / signal.interval
-    block = min(per_period / SAMPLES_PER_PERIOD, len(signal.values) / MIN_SPECTRUM_SAMPLES)
-    return average_blocks(signal, max(1, int(block)))
+    return average_blocks(signal, max(1, int(per_period / SAMPLES_PER_PERIOD)))
 
 
 def _least_chance(period: Period) -> float:
@@ -139,16 +97,16 @@ def _clear_period(signal: Signal) -> Period | None:
     that: the share is that of means over a part of the period.
     """
     period = harmonic.find_period(signal)
-    if period is None or period.confidence >= MIN_SHARE:
+    if period is None or period.confidence >= limits.MIN_SPECTRUM_SHARE:
         return period
-    block = int(period.seconds / signal.interval / PARTS_OF_PERIOD)
-    if block < 2 or period.false_alarm_probability > MAX_SUGGESTIVE_CHANCE:
+    block = int(period.seconds / signal.interval / limits.PARTS_OF_PERIOD)
+    if block < 2 or period.false_alarm_probability > limits.MAX_SUGGESTIVE_CHANCE:
         return None
     coarse = harmonic.find_period(average_blocks(signal, block))
     if (
         coarse is None
-        or coarse.confidence < MIN_SHARE
-        or not period.is_near(coarse, tolerance=SAME_ANSWER)
+        or coarse.confidence < limits.MIN_SPECTRUM_SHARE
+        or not period.is_near(coarse, tolerance=limits.SAME)
     ):
         return None
     chance = min(coarse.false_alarm_probability, period.false_alarm_probability)
@@ -164,9 +122,7 @@ PAPER_METHODS = ("dft", "hybrid")
 PAPER_SAMPLES = 2**9  # the fewest that the methods of the paper choose
 # Phases speak for a loop in the program, even where a process without a clock may well
 # give as even distances. If bursts at random times hardly do, the answer is given, as "maybe"
-# and with its true false-alarm probability; of many equal phases, up to LOOP times the level.
-LOOP_FACTOR = 12.0  # (measured: 1/203)
-MAX_LOOP_VARIATION = 0.55  # of the distances, for their mean to predict the next (measured: 3/203)
+# and with its true false-alarm probability; of many equal phases, up to LOOP_FACTOR times it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +130,9 @@ class Options:
     """How to look for a period."""
 
     method: str = "auto"
-    max_false_alarm: float = 0.01  # answers that chance gives more often are withheld
+    max_false_alarm: float = limits.LEVEL  # answers that chance gives more often are withheld
     outliers: str = "zscore"  # dft only: what stands out of the spectrum
-    tolerance: float = dft.TOLERANCE  # dft only: share of the highest score
+    tolerance: float = limits.TOLERANCE  # dft only: share of the highest score
     wavelet: str = "haar"  # hybrid only: the mother wavelet
     level: int | None = None  # hybrid only: of the decomposition; chosen if None
     maybe: bool = True  # whether strongly jittering loops are answered with "maybe"
@@ -238,9 +194,9 @@ def detect(signal: Signal, *, options: Options = DEFAULTS) -> Period | None:
     if len(signal.values) < MIN_SAMPLES:
         raise SignalTooShortError(found=len(signal.values), needed=MIN_SAMPLES)
     period = accept_period(signal, _search(signal, options), options)
-    return (
-        period if period is None else _of_main_bursts(signal, with_shares(signal, period), options)
-    )
+    if period is None:
+        return None
+    return _of_main_bursts(signal, with_shares(signal, period), options)
 
 
 def _of_main_bursts(signal: Signal, period: Period, options: Options) -> Period:
@@ -248,11 +204,16 @@ def _of_main_bursts(signal: Signal, period: Period, options: Options) -> Period:
 
     It is one more question, so that each of both may use half of the false-alarm level.
     """
-    if options.method not in ("auto", "phases") or (period.bytes_share or 0.0) >= MAX_MINOR_SHARE:
+    if options.method not in ("auto", "phases") or (period.bytes_share or 0.0) >= 0.5:
         return period
     if is_coarse(signal):
         return period
-    loud = loudest_samples(signal)
+    # All samples are set to zero but those that move nearly all bytes.
+    descending = np.sort(signal.values)[::-1]
+    volume = np.cumsum(descending)
+    least = descending[int(np.searchsorted(volume, limits.NEARLY_ALL_BYTES * volume[-1]))]
+    values = np.where(signal.values < least, 0.0, signal.values)
+    loud = Signal(signal.start, signal.interval, values)
     strict = replace(options, method="phases", max_false_alarm=options.max_false_alarm / 2)
     other = accept_period(loud, METHODS["phases"](loud, strict), replace(strict, maybe=False))
     if other is None:
@@ -263,21 +224,19 @@ def _of_main_bursts(signal: Signal, period: Period, options: Options) -> Period:
 
 def accept_period(signal: Signal, period: Period | None, options: Options) -> Period | None:
     """What was found, with how certain it is; None if that is not enough."""
-    if period is None or period.repetitions < FEWEST_REPETITIONS or not period.valid_ranges:
+    if period is None or period.repetitions < limits.FEWEST_REPETITIONS or not period.valid_ranges:
         return None
     chance, level = period.false_alarm_probability, options.max_false_alarm
     if chance > level and not (options.maybe and _is_loop(period, level)):
         return None
     if options.confirm:
-        period = replace(period, confirmed=count_confirming_phases(signal, period))
-        if needs_confirmation(signal, period) and not is_confirmed(period):
+        period = replace(period, confirmed=counting.count_confirming_phases(signal, period))
+        if counting.needs_confirmation(signal, period) and not counting.is_confirmed(period):
             return None
-    period = replace(period, pattern=pattern_of(signal, period))
+    period = replace(period, pattern=counting.pattern_of(signal, period))
     folded = is_coarse(signal)  # then a period of less than two samples may look like this one
-    unsure = chance > level or period.repetitions < MIN_SURE_REPETITIONS or folded
-    if not unsure:
-        return period
-    return period.as_maybe()
+    unsure = chance > level or period.repetitions < limits.MIN_SURE_REPETITIONS or folded
+    return period.as_maybe() if unsure else period
 
 
 def _search(signal: Signal, options: Options) -> Period | None:
@@ -290,20 +249,21 @@ def _search(signal: Signal, options: Options) -> Period | None:
     if not (options.resample and options.method in PAPER_METHODS):
         return search(signal, options)
     tried = list(coarser_signals(signal, fewest=PAPER_SAMPLES))
-    periods = [search(one, options) for one in reversed(tried)]
-    return next(
-        (
-            replace(period, false_alarm_probability=len(tried) * period.false_alarm_probability)
-            for period in periods
-            if period is not None
-            and len(tried) * period.false_alarm_probability <= options.max_false_alarm
-        ),
-        None,
-    )
+    for one in reversed(tried):
+        period = search(one, options)
+        if period is not None:
+            chance = len(tried) * period.false_alarm_probability
+            if chance <= options.max_false_alarm:
+                return replace(period, false_alarm_probability=chance)
+    return None
 
 
 def _is_loop(period: Period, level: float) -> bool:
     """Whether phases speak for a loop in the program, equal ones more than others."""
-    factor = LOOP_FACTOR if period.alike and period.repetitions >= MANY_REPETITIONS else 1.0
-    even = period.spread <= MAX_LOOP_VARIATION * period.seconds
+    factor = (
+        limits.LOOP_FACTOR
+        if period.alike and period.repetitions >= limits.MANY_REPETITIONS
+        else 1.0
+    )
+    even = period.spread <= limits.MAX_LOOP_VARIATION * period.seconds
     return even and period.chance_of_random_bursts <= factor * level

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ioprism.errors import MissingPackageError, UsageError
 from ioprism.model.arrays import TINY, FloatArray, Signal
 from ioprism.periodicity import harmonic
+from ioprism.periodicity.limits import FEWEST_REPETITIONS, TOLERANCE
 from ioprism.periodicity.results import FrequencyCandidate, Period
 from ioprism.periodicity.spectrum import periodogram, power_spectrum
 
@@ -117,9 +118,7 @@ def _load(module: str, method: str) -> Any:  # noqa: ANN401 - scikit-learn has n
         ) from error
 
 
-TOLERANCE = 0.8  # Eq. 3 of the paper
 MAX_CANDIDATES = 2
-FIRST_REPEATING = 2  # bin; the first bin's period is the whole signal, no repetition
 
 
 def find_period(
@@ -132,12 +131,11 @@ def find_period(
     spectrum = periodogram(signal)
     if candidate is None or spectrum is None:
         return None
-    if candidate.frequency * (signal.end - signal.start) < FIRST_REPEATING - 0.5:
+    if candidate.frequency * (signal.end - signal.start) < FEWEST_REPETITIONS - 0.5:
         return None
-    peak = replace(
-        harmonic.at_frequency(spectrum, candidate.frequency), frequency=candidate.frequency
+    return harmonic.describe(
+        signal, spectrum, candidate.frequency, method="dft", confidence=candidate.confidence
     )
-    return harmonic.describe(signal, spectrum, peak, method="dft", confidence=candidate.confidence)
 
 
 def candidates(
@@ -165,15 +163,8 @@ def stand_out(
     kept = _without_harmonics(bins.tolist())
     dropped = sorted(set(bins.tolist()) - set(kept))
     confidence = _confidence(z_scores(shares), dropped=dropped, tolerance=tolerance)
-    standing_out = [
-        FrequencyCandidate(
-            float(frequencies[i]),
-            float(shares[i]),
-            float(z_scores(shares)[i]),
-            float(confidence[i]),
-        )
-        for i in kept
-    ]
+    numbers = np.stack((frequencies, shares, z_scores(shares), confidence), axis=1)
+    standing_out = [FrequencyCandidate(*numbers[i].tolist()) for i in kept]
     return tuple(sorted(standing_out, key=lambda candidate: -candidate.power_share))
 
 
@@ -193,7 +184,7 @@ def fundamental(signal: Signal, candidate: FrequencyCandidate | None) -> Frequen
     frequencies, shares = power_spectrum(signal)
     scores, strongest = z_scores(shares), round(candidate.frequency / float(frequencies[0])) - 1
     half = (strongest + 1) / 2 - 1
-    near = np.arange(max(FIRST_REPEATING - 1, math.floor(half)), math.ceil(half) + 1)
+    near = np.arange(max(FEWEST_REPETITIONS - 1, math.floor(half)), math.ceil(half) + 1)
     lower = int(near[np.argmax(shares[near])]) if len(near) else strongest
     if lower < strongest and scores[lower] >= MIN_SCORE:
         return replace(

@@ -14,16 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.model.arrays import FloatArray, Signal, median
+from ioprism.periodicity import limits
 from ioprism.periodicity.chance import CERTAIN, log_sum_of_evidence, probability
-from ioprism.periodicity.limits import FEWEST_REPETITIONS, NEARLY_ALL
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.spectrum import Periodogram, Ranges, cosine_at, periodogram, valid_ranges
-
-MIN_REPETITIONS = 2.5  # periods in the signal; fewer do not show a repetition
-HARMONICS = (1, 2, 3, 4, 6, 8)
-SAMPLES_PER_PERIOD = 2.5  # at least; a heat map may have three bins a period
-MAX_DIVISOR = 40
-MIN_LINE_EVIDENCE = 8.0  # evidence of a separate line: 1 % chance in any of the fractions tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +37,8 @@ def find_period(signal: Signal) -> Period | None:
     peak = strongest(spectrum)
     if peak is None:
         return None
-    return describe(signal, spectrum, peak, method="harmonic")
+    confidence = spectrum.share(peak.frequency, harmonics=peak.harmonics)
+    return describe(signal, spectrum, peak.frequency, method="harmonic", confidence=confidence)
 
 
 def find_line(signal: Signal) -> Period | None:
@@ -54,30 +49,34 @@ def find_line(signal: Signal) -> Period | None:
     spectrum = periodogram(signal)
     if spectrum is None:
         return None
-    first = math.ceil(MIN_REPETITIONS * spectrum.oversampling)
+    first = math.ceil(limits.MIN_SPECTRUM_REPETITIONS * spectrum.oversampling)
     highest = first + int(np.argmax(spectrum.power[first:]))
-    peak = Peak(_between_bins(spectrum, highest, 1), 1, CERTAIN)
-    ranges = ((signal.start, signal.end),)
-    return describe(signal, spectrum, peak, method="harmonic", ranges=ranges)
+    frequency = _between_bins(spectrum, highest, 1)
+    return describe(
+        signal,
+        spectrum,
+        frequency,
+        method="harmonic",
+        confidence=spectrum.share(frequency, harmonics=1),
+        ranges=((signal.start, signal.end),),
+    )
 
 
 def describe(
     signal: Signal,
     spectrum: Periodogram,
-    peak: Peak,
+    frequency: float,
     *,
     method: str,
-    confidence: float | None = None,
+    confidence: float,
     ranges: Ranges | None = None,
 ) -> Period:
-    """Say all about a frequency found by any spectral method."""
-    frequency, seconds = peak.frequency, 1.0 / peak.frequency
+    """Say all about a frequency (Hz) found by any spectral method."""
+    seconds = 1.0 / frequency
     amplitude, phase = cosine_at(signal, frequency)
     if ranges is None:
         ranges = valid_ranges(signal, frequency=frequency, phase=phase)
     log_chance = _log_chance(signal, spectrum, frequency) + math.log(trials(spectrum))
-    if confidence is None:
-        confidence = spectrum.share(frequency, harmonics=peak.harmonics)
     return Period(
         seconds=seconds,
         frequency=frequency,
@@ -98,8 +97,8 @@ def strongest(spectrum: Periodogram) -> Peak | None:
     The least likely multiples are not always those of the fundamental: where noise is low,
     high multiples stand out most. The fundamental is where most of the power is.
     """
-    first = math.ceil(MIN_REPETITIONS * spectrum.oversampling)
-    last = int(len(spectrum.evidence) * 2 / SAMPLES_PER_PERIOD)
+    first = math.ceil(limits.MIN_SPECTRUM_REPETITIONS * spectrum.oversampling)
+    last = int(len(spectrum.evidence) * 2 / limits.MIN_SAMPLES_PER_PERIOD)
     if first >= last:
         return None
     clearest = _clearest(spectrum, first, last)
@@ -107,10 +106,10 @@ def strongest(spectrum: Periodogram) -> Peak | None:
     peaks = [clearest, at_frequency(spectrum, highest * spectrum.step)]
     peaks += [
         at_frequency(spectrum, clearest.frequency / divisor)
-        for divisor in range(2, MAX_DIVISOR + 1)
+        for divisor in range(2, limits.MAX_DIVISOR + 1)
         if clearest.frequency / divisor >= first * spectrum.step
     ]
-    enough = -math.log(100.0 * trials(spectrum))
+    enough = limits.MAX_CLEAR_LOG_CHANCE - math.log(trials(spectrum))
     clear = [peak for peak in peaks if peak.log_chance <= enough]
     if not clear:
         return min(peaks, key=lambda peak: peak.log_chance)
@@ -123,9 +122,9 @@ def _fundamental(spectrum: Periodogram, clear: list[Peak]) -> Peak:
     A fraction of the fundamental explains it too, but has no separate line.
     """
     present = [
-        peak for peak in clear if spectrum.evidence_at(peak.frequency) >= MIN_LINE_EVIDENCE
+        peak for peak in clear if spectrum.evidence_at(peak.frequency) >= limits.MIN_LINE_EVIDENCE
     ] or clear
-    highest = max(HARMONICS) * max(peak.frequency for peak in present)
+    highest = max(limits.HARMONICS) * max(peak.frequency for peak in present)
     shares = [
         spectrum.share(peak.frequency, harmonics=round(highest / peak.frequency))
         for peak in present
@@ -133,7 +132,7 @@ def _fundamental(spectrum: Periodogram, clear: list[Peak]) -> Peak:
     most = [
         peak
         for peak, share in zip(present, shares, strict=True)
-        if share >= NEARLY_ALL * max(shares)
+        if share >= limits.NEARLY_ALL * max(shares)
     ]
     return min(most, key=lambda peak: peak.frequency)
 
@@ -142,10 +141,10 @@ def _clearest(spectrum: Periodogram, first: int, last: int) -> Peak:
     """The frequency whose multiples are the least likely to be noise."""
     best = Peak(first * spectrum.step, 1, CERTAIN)
     total = np.zeros(last - first)
-    for harmonic in range(1, max(HARMONICS) + 1):
+    for harmonic in range(1, max(limits.HARMONICS) + 1):
         part = spectrum.evidence[first * harmonic : last * harmonic : harmonic]
         total[: len(part)] += part
-        if harmonic not in HARMONICS or len(part) == 0:
+        if harmonic not in limits.HARMONICS or len(part) == 0:
             continue
         at = int(np.argmax(total[: len(part)]))
         chance = log_sum_of_evidence(tests=harmonic, evidence=float(total[at]))
@@ -171,19 +170,22 @@ def _bins_near(spectrum: Periodogram, frequency: float) -> range:
 
 def _log_chances(spectrum: Periodogram, bin_: int) -> list[tuple[int, float]]:
     """How likely noise gives as much evidence, for each number of multiples summed."""
-    total = np.cumsum(spectrum.evidence[bin_ : bin_ * max(HARMONICS) + 1 : bin_])
+    total = np.cumsum(spectrum.evidence[bin_ : bin_ * max(limits.HARMONICS) + 1 : bin_])
     return [
         (harmonics, log_sum_of_evidence(tests=harmonics, evidence=float(total[harmonics - 1])))
-        for harmonics in HARMONICS
+        for harmonics in limits.HARMONICS
         if harmonics <= len(total)
     ]
 
 
 def _log_chance(signal: Signal, spectrum: Periodogram, frequency: float) -> float:
     """The chance of a frequency, as small as the periods that carry the signal allow."""
-    carrying = carrying_periods(signal, 1.0 / frequency)
+    repeated = max(0.0, carrying_periods(signal, 1.0 / frequency) - 1.0)
+    # Few bursts agree in all multiples as soon as they agree in one, so the evidence of the
+    # multiples does not add up: each burst after the first is placed to one part in
+    # 1 + 2 * harmonics, and no better.
     return min(
-        max(chance, -_most_evidence(carrying, harmonics))
+        max(chance, -repeated * math.log(1.0 + 2.0 * harmonics))
         for bin_ in _bins_near(spectrum, frequency)
         for harmonics, chance in [(1, CERTAIN), *_log_chances(spectrum, bin_)]
     )
@@ -191,17 +193,7 @@ def _log_chance(signal: Signal, spectrum: Periodogram, frequency: float) -> floa
 
 def trials(spectrum: Periodogram) -> int:
     """How many independent questions the search asks."""
-    return max(1, len(spectrum.evidence) // spectrum.oversampling) * max(HARMONICS)
-
-
-def _most_evidence(carrying: float, harmonics: int) -> float:
-    """What as many periods can say at most.
-
-    Few bursts agree in all multiples as soon as they agree in one, so the evidence of the
-    multiples does not add up: each burst after the first is placed to one part in
-    1 + 2 * harmonics, and no better.
-    """
-    return max(0.0, carrying - 1.0) * math.log(1.0 + 2.0 * harmonics)
+    return max(1, len(spectrum.evidence) // spectrum.oversampling) * max(limits.HARMONICS)
 
 
 def carrying_periods(signal: Signal, period: float) -> float:
@@ -215,18 +207,11 @@ def carrying_periods(signal: Signal, period: float) -> float:
 
 def _between_bins(spectrum: Periodogram, bin_: int, harmonics: int) -> float:
     """Refine a frequency by the parabola through the summed power of three bins."""
-    around = [_summed_power(spectrum.power, bin_ + side, harmonics) for side in (-1, 0, 1)]
+    near = (bin_ - 1, bin_, bin_ + 1)
+    around = [float(spectrum.power[b : b * harmonics + 1 : b].sum()) for b in near]
     curvature = around[0] - 2 * around[1] + around[2]
     shift = 0.5 * (around[0] - around[2]) / curvature if curvature < 0.0 else 0.0
     return (bin_ + min(0.5, max(-0.5, shift))) * spectrum.step
-
-
-def _summed_power(power: FloatArray, bin_: int, harmonics: int) -> float:
-    return float(power[bin_ : bin_ * harmonics + 1 : bin_].sum())
-
-
-MIN_HEIGHT_RATIO = 0.8  # a peak at a fraction of the lag that is as high shows the real period
-PEAK_RANGE = 0.1  # of the lag
 
 
 def find_by_autocorrelation(signal: Signal) -> Period | None:
@@ -240,9 +225,10 @@ def find_by_autocorrelation(signal: Signal) -> Period | None:
         return None
     peaks = _multiples(correlation, lag)
     seconds = signal.interval * float(np.mean(peaks / np.arange(1, len(peaks) + 1)))
-    peak = replace(at_frequency(spectrum, 1.0 / seconds), frequency=1.0 / seconds)
     confidence = float(np.clip(correlation[lag], 0.0, 1.0))
-    period = describe(signal, spectrum, peak, method="autocorrelation", confidence=confidence)
+    period = describe(
+        signal, spectrum, 1.0 / seconds, method="autocorrelation", confidence=confidence
+    )
     distances = np.diff(peaks, prepend=0.0) * signal.interval
     return replace(period, spread=float(distances.std())) if len(peaks) > 1 else period
 
@@ -252,7 +238,7 @@ def autocorrelation(signal: Signal) -> FloatArray:
     values = signal.values - float(signal.values.mean())
     samples = len(values)
     power = np.abs(np.fft.rfft(values, 2 ** (2 * samples - 1).bit_length())) ** 2
-    lags = samples // FEWEST_REPETITIONS + 1
+    lags = samples // limits.FEWEST_REPETITIONS + 1
     products = np.fft.irfft(power)[:lags] / np.arange(samples, samples - lags, -1)
     scaled: FloatArray = products / products[0]
     return scaled
@@ -269,10 +255,11 @@ def _highest(correlation: FloatArray) -> int:
 
 
 def _shortest_lag(correlation: FloatArray, lag: int) -> int:
+    """The shortest fraction of a lag at which the correlation is as high: the real period."""
     best = lag
     for divisor in range(2, max(2, lag // 4)):
-        near = _peak_near(correlation, lag / divisor, reach=PEAK_RANGE * lag / divisor)
-        if near is not None and correlation[near] >= MIN_HEIGHT_RATIO * correlation[lag]:
+        near = _peak_near(correlation, lag / divisor, reach=limits.SAME_PERIOD * lag / divisor)
+        if near is not None and correlation[near] >= limits.TOLERANCE * correlation[lag]:
             best = near
     return best
 
@@ -282,7 +269,7 @@ def _multiples(correlation: FloatArray, lag: int) -> FloatArray:
     peaks = [_between_samples(correlation, lag)]
     for multiple in range(2, len(correlation) // lag + 1):
         expected = peaks[-1] * multiple / (multiple - 1)
-        near = _peak_near(correlation, expected, reach=PEAK_RANGE * lag)
+        near = _peak_near(correlation, expected, reach=limits.SAME_PERIOD * lag)
         if near is None or correlation[near] < correlation[lag] / 2:
             break
         peaks.append(_between_samples(correlation, near))

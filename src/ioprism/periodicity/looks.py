@@ -11,24 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.model.arrays import MAD_TO_DEVIATION, FloatArray, Signal, median
+from ioprism.model.arrays import MAD_TO_DEVIATION, TINY, FloatArray, Signal, median
+from ioprism.periodicity import limits
 from ioprism.periodicity.detect import Options, accept_period, detect
-from ioprism.periodicity.limits import MAX_CLOCK_VARIATION, MAX_OFFSET, MIN_STRETCH, SAME_PERIOD
 from ioprism.periodicity.phase_starts import Train, describe, find_train, train_of_all
 from ioprism.periodicity.regularity import may_wander
-from ioprism.periodicity.results import (
-    MAX_LATENESS,
-    ExpectedPhase,
-    NextPhase,
-    Period,
-    only_periodic,
-)
+from ioprism.periodicity.results import ExpectedPhase, NextPhase, Period, only_periodic
 from ioprism.periodicity.segments import Segmentations, beats
 from ioprism.periodicity.stream_buffers import MAX_EXACT_SAMPLES
 
-MIN_SPECTRUM_SHARE = 0.3  # of the variance
-DOUBT_SHARE = 0.1  # of the level, up to which a period is announced as one beyond doubt
-GROWTH_STEPS = 4  # of a usual phase, by which the latest one grows until it says something new
+LOOKS_PER_PERIOD = 4  # and per phase: more of them see nothing new
 
 
 def what_is_seen(parts: Segmentations) -> tuple[int, ...]:
@@ -39,8 +31,8 @@ def what_is_seen(parts: Segmentations) -> tuple[int, ...]:
             seen += [0, 0]
             continue
         lengths = phases.ends - phases.starts
-        grown = GROWTH_STEPS * float(lengths[-1]) / median(lengths)
-        seen += [len(phases), min(GROWTH_STEPS, int(grown))]
+        grown = LOOKS_PER_PERIOD * float(lengths[-1]) / median(lengths)
+        seen += [len(phases), min(LOOKS_PER_PERIOD, int(grown))]
     return tuple(seen)
 
 
@@ -49,41 +41,33 @@ def by_phases(
 ) -> Period | None:
     """The period of a signal's phases, if chance gives it no more often than the level.
 
-    Args:
-        signal: the signal.
-        parts: its phases.
-        level: the highest false-alarm probability, of all looks where no period is known.
-        known: a period that may go on; if its phases say so, no other is sought.
+    The level is that of all looks where no period is known. If the phases of a known one say that
+    it goes on, no other is sought.
     """
     train = None if known is None else _going_on(parts, known, level=level)
     train = train or find_train(signal, finest=parts.by_levels)
     if train is None:
         return None
-    chances, share = train.chances, share_of_look(_look(parts, train))
+    # A burst of many requests is one phase by one way of splitting and many by another: each way
+    # has separate looks. Other scales come and go as the signal grows; theirs are those of the
+    # most phases.
+    among = train.among if train.among in parts.counts else max(parts.counts)
+    chances, share = train.chances, share_of_look(look_at(among))
     if (chances.at_look(share) if known is None else chances.single_look) > math.log(level):
         return None
     options = Options("phases", level, maybe=False, confirm=False)
     period = only_periodic(accept_period(signal, describe(signal, train), options))
-    certain = chances.doubt <= math.log(DOUBT_SHARE * level)
+    certain = chances.doubt <= math.log(limits.MINOR * level)
     return period if period is None or certain else period.as_maybe()
-
-
-def _look(parts: Segmentations, train: Train) -> int:
-    """Which look at its phases this is, by the way of splitting that tells them.
-
-    A burst of many requests is one phase by one way and many by another: each way has separate
-    looks. Other scales come and go as the signal grows; theirs are those of the most phases.
-    """
-    return look_at(train.among if train.among in parts.counts else max(parts.counts))
 
 
 def _going_on(parts: Segmentations, known: Period, *, level: float) -> Train | None:
     """The phases at the distances of a known period, if they show it by themselves."""
     phases = beats(parts, known)
-    if phases is None or len(phases) < MIN_PHASES:
+    if phases is None or len(phases) < limits.MIN_SURE_PHASES:
         return None
     train = train_of_all(phases)
-    same = relative_difference(train.seconds, known.seconds) <= SAME_PERIOD
+    same = relative_difference(train.seconds, known.seconds) <= limits.SAME_PERIOD
     return train if same and train.chances.single_look <= math.log(level) else None
 
 
@@ -98,9 +82,11 @@ def with_spectrum(signal: Signal, parts: Segmentations, *, level: float) -> Peri
     phases = parts.by_levels if len(signal.values) > MAX_EXACT_SAMPLES else None
     if period is None or period.method == "phases" or phases is None:
         return period
-    if period.confidence < MIN_SPECTRUM_SHARE:
+    if period.confidence < limits.MIN_SPECTRUM_SHARE:
         return None
-    wanders = len(phases) >= MIN_PHASES and may_wander(phases, level=DOUBT_SHARE * level)
+    wanders = len(phases) >= limits.MIN_SURE_PHASES and may_wander(
+        phases, level=limits.MINOR * level
+    )
     return period.as_maybe() if wanders else period
 
 
@@ -128,63 +114,43 @@ def usual_distance(parts: Segmentations) -> float | None:
 
 def silence(signal: Signal, period: Period) -> float:
     """How long ago the last phase was, in periods."""
-    if not period.valid_ranges:
-        return math.inf
     return (signal.end - period.valid_ranges[-1][1]) / period.seconds
-
-
-def held_since(period: Period, now: float) -> float:
-    """Since when a period holds, in seconds."""
-    return period.valid_ranges[-1][0] if period.valid_ranges else now
-
-
-MIN_PHASES = 4  # three periods; fewer are not announced
-FIRST_SHARES = (0.3, 0.2, 0.2, 0.2)  # of the false-alarm level, for four to seven phases
-PHASES_PER_LOOK = 1.25  # of the number of phases, until it is another look
-NO_SHARE = 1e-12
 
 
 def look_at(phases: int) -> int:
     """Return the number of the look that this many phases belong to; 0 if they are too few."""
-    early = phases - MIN_PHASES + 1
-    if early <= len(FIRST_SHARES):
+    early = phases - limits.MIN_SURE_PHASES + 1
+    if early <= len(limits.FIRST_SHARES):
         return max(0, early)
-    growth = phases / (MIN_PHASES + len(FIRST_SHARES))
-    return len(FIRST_SHARES) + 1 + math.floor(math.log(growth) / math.log(PHASES_PER_LOOK) + 1e-9)
+    growth = phases / (limits.MIN_SURE_PHASES + len(limits.FIRST_SHARES))
+    return (
+        len(limits.FIRST_SHARES)
+        + 1
+        + math.floor(math.log(growth) / math.log(limits.NEXT_QUESTION) + 1e-9)
+    )
 
 
 def share_of_look(look: int) -> float:
     """The share of the false-alarm level that the k-th look may use; all looks make 1."""
     if look < 1:
-        return NO_SHARE
-    if look <= len(FIRST_SHARES):
-        return FIRST_SHARES[look - 1]
-    later = look - len(FIRST_SHARES)
-    return (1.0 - sum(FIRST_SHARES)) / (later * (later + 1))
-
-
-SPREAD_FLOOR = 0.05  # relative; jitter below this does not change the period
-SCORE_SLACK = 0.5  # standard deviations, as usual for the sum of Page (1954)
-MAX_DISTANCE_SCORE = 3.5  # standard deviations that one distance counts at most
-ALARM_SCORE = 5.0  # standard deviations, as usual for Page (1954); one distance counts 3 at most
+        return TINY
+    if look <= len(limits.FIRST_SHARES):
+        return limits.FIRST_SHARES[look - 1]
+    later = look - len(limits.FIRST_SHARES)
+    return (1.0 - sum(limits.FIRST_SHARES)) / (later * (later + 1))
 
 
 def change_point(starts: FloatArray) -> int | None:
-    """Return the number of the phase that begins a new period, or None if there is none.
-
-    Args:
-        starts: when phases begin, ascending, in seconds.
-    """
+    """Return the number of the phase that begins a new period, by ascending starts in seconds."""
     distances = np.log(np.maximum(np.diff(starts), 1e-9))
-    if len(distances) < MIN_STRETCH:
+    if len(distances) < limits.MIN_STRETCH:
         return None
     usual = distances[: max(2, len(distances) - 2)]
     centre = median(usual)
-    spread = max(MAD_TO_DEVIATION * median(np.abs(usual - centre)), SPREAD_FLOOR)
-    scores = np.clip(
-        (distances - centre) / spread, -MAX_DISTANCE_SCORE, MAX_DISTANCE_SCORE
-    ).tolist()
-    places = [_alarm([sign * score for score in scores]) for sign in (1.0, -1.0)]
+    spread = max(MAD_TO_DEVIATION * median(np.abs(usual - centre)), limits.SAME)
+    # One distance by itself gives no alarm.
+    scores = np.clip((distances - centre) / spread, -limits.ALARM_SCORE, limits.ALARM_SCORE)
+    places = [_alarm((sign * scores).tolist()) for sign in (1.0, -1.0)]
     alarms = [place for place in places if place is not None]
     return max(alarms) if alarms else None
 
@@ -193,10 +159,10 @@ def _alarm(scores: list[float]) -> int | None:
     """Where the sum that is above the threshold at the end began to rise."""
     total, began = 0.0, 0
     for place, score in enumerate(scores):
-        total += score - SCORE_SLACK
+        total += score - limits.SCORE_SLACK
         if total <= 0.0:
             total, began = 0.0, place + 1
-    return began if total > ALARM_SCORE else None
+    return began if total > limits.ALARM_SCORE else None
 
 
 def relative_difference(one: float, other: float) -> float:
@@ -204,11 +170,7 @@ def relative_difference(one: float, other: float) -> float:
     return math.expm1(abs(math.log(one / other)))
 
 
-PRIOR_WEIGHT = 2.0  # phases that the spread of the period is worth
-OUTCOME_DECAY = 0.9  # weight of an outcome beside that of the next one
-KEPT_OUTCOMES = 32  # phases
-MIN_CLOCK_SPREAD = 0.005  # of the period; no clock is better than this
-MISS_ERROR = 1.0  # the error, in periods, of a phase that did not come
+KEPT_ANSWERS = 64  # recent answers, and outcomes of predictions
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +186,8 @@ class PredictionRecord:
     """Compares phases with what was predicted for them."""
 
     def __init__(self) -> None:
-        self.errors: deque[float] = deque(maxlen=KEPT_OUTCOMES)  # shares of the period
-        self.outcomes: deque[PredictionOutcome] = deque(maxlen=KEPT_OUTCOMES)
+        self.errors: deque[float] = deque(maxlen=KEPT_ANSWERS)  # shares of the period
+        self.outcomes: deque[PredictionOutcome] = deque(maxlen=KEPT_ANSWERS)
         self._last_start = -math.inf
         self._expected: tuple[float, float] | None = None  # start and period, in seconds
 
@@ -235,15 +197,15 @@ class PredictionRecord:
             due, period = self._expected
             if start >= self._last_start + period / 2:
                 self._outcome(due, start, abs(start - due) / period)
-            elif now > due + (MAX_CLOCK_VARIATION + MAX_OFFSET) * period:
-                self._outcome(due, None, MISS_ERROR)  # a phase this late is none, whenever it comes
+            elif now > due + (limits.SAME_PERIOD + limits.MAX_OFFSET) * period:
+                self._outcome(due, None, 1.0)  # a phase this late is none, whenever it comes
             else:
                 return
         self._last_start = max(start, self._last_start)
 
     def _outcome(self, due: float, came: float | None, error: float) -> None:
         self.errors.append(error)
-        self.outcomes.append(PredictionOutcome(due, came, error <= MAX_CLOCK_VARIATION))
+        self.outcomes.append(PredictionOutcome(due, came, error <= limits.SAME_PERIOD))
         self._expected = None
 
     def expect(self, phase: NextPhase, period: Period) -> ExpectedPhase:
@@ -285,28 +247,18 @@ class PredictionRecord:
         are few of them. After n misses in a row it is at most 1 / (n + 1): the period may be over.
         """
         seen = max(1, period.repetitions)
-        spread = max(period.spread / period.seconds, MIN_CLOCK_SPREAD) * (1.0 + 2.0 / seen)
-        prior = math.erf(MAX_CLOCK_VARIATION / (spread * math.sqrt(2)))
-        hits, total = PRIOR_WEIGHT * prior, PRIOR_WEIGHT
+        spread = max(period.spread / period.seconds, TINY) * (1.0 + 2.0 / seen)
+        prior = math.erf(limits.SAME_PERIOD / (spread * math.sqrt(2)))
+        hits, total = limits.PRIOR_WEIGHT * prior, limits.PRIOR_WEIGHT
         for age, error in enumerate(reversed(self.errors)):
-            weight = OUTCOME_DECAY**age
-            hits += weight * (error <= MAX_CLOCK_VARIATION)
+            weight = limits.OUTCOME_DECAY**age
+            hits += weight * (error <= limits.SAME_PERIOD)
             total += weight
         known = seen + len(self.errors)
         share = hits / total * (known + 1.0) / (known + 2.0)
-        return min(share, 1.0 / (1.0 + self._misses())) * (1.0 - period.false_alarm_probability)
-
-    def _misses(self) -> int:
-        """How many of the latest phases in a row were not on time."""
-        count = 0
-        for error in reversed(self.errors):
-            if error <= MAX_CLOCK_VARIATION:
-                break
-            count += 1
-        return count
-
-
-RANGE_RATIO = 1.1  # frequencies this factor apart belong to different ranges
+        late = (error > limits.SAME_PERIOD for error in reversed(self.errors))
+        misses = sum(1 for _ in itertools.takewhile(bool, late))
+        return min(share, 1.0 / (1.0 + misses)) * (1.0 - period.false_alarm_probability)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +275,7 @@ def frequency_ranges(answers: Iterable[float | None]) -> tuple[FrequencyRange, .
     every = list(answers)
     groups: list[list[float]] = []
     for frequency in sorted(answer for answer in every if answer is not None):
-        if groups and frequency <= RANGE_RATIO * groups[-1][-1]:
+        if groups and frequency <= (1.0 + limits.SAME_PERIOD) * groups[-1][-1]:
             groups[-1].append(frequency)
         else:
             groups.append([frequency])
@@ -332,7 +284,6 @@ def frequency_ranges(answers: Iterable[float | None]) -> tuple[FrequencyRange, .
 
 
 MAX_PHASES_AHEAD = 64  # of one job, ahead
-MIN_OVERLAP = 0.01  # of a phase; phases that only touch do not overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,17 +310,12 @@ class Overlap:
 def phases_ahead(
     job: str, expected: ExpectedPhase, period: Period, *, elapsed: float, horizon: float
 ) -> list[PhaseAhead]:
-    """The phases of a job up to a horizon; each one further ahead is less sure.
+    """The phases of a job up to a horizon (seconds from now); each one further on is less sure.
 
-    Args:
-        job: its name.
-        expected: the next phase, by the job's clock.
-        period: its period.
-        elapsed: what the job's clock shows now, in seconds.
-        horizon: seconds from now.
+    The next phase is expected by the job's clock, which shows `elapsed` seconds now.
     """
     first = expected.start - elapsed
-    skipped = max(0, math.ceil(-first / period.seconds - MAX_LATENESS))
+    skipped = max(0, math.ceil(-first / period.seconds - limits.QUARTER))
     width = expected.end - expected.start
     phases = []
     for number in range(skipped, skipped + MAX_PHASES_AHEAD):
@@ -401,7 +347,7 @@ def overlaps(phases: Iterable[PhaseAhead]) -> list[Overlap]:
 def _extend(known: list[Overlap], running: Sequence[PhaseAhead], low: float, high: float) -> None:
     jobs = tuple(sorted({phase.job for phase in running}))
     shortest = min((phase.end - phase.start for phase in running), default=0.0)
-    if len(jobs) < 2 or high - low < MIN_OVERLAP * shortest:
+    if len(jobs) < 2 or high - low < limits.NEGLIGIBLE * shortest:
         return
     rate = sum(phase.bytes / max(phase.end - phase.start, 1e-9) for phase in running)
     if known and known[-1].end == low and known[-1].jobs == jobs:

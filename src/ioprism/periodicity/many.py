@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -120,23 +120,14 @@ def period_table(
 ) -> PeriodTable:
     """Find the periods of many jobs, each group of paths being one, on all cores."""
     work = partial(_attempt, settings=settings, format_name=format_name, reading=reading)
-    rows = list(
-        _report_progress(
-            map_in_processes(work, groups, crashed=_crashed_job, processes=processes), progress
-        )
-    )
+    rows = []
+    for row in map_in_processes(work, groups, crashed=_crashed_job, processes=processes):
+        rows.append(row)
+        progress(len(rows))
     jobs = [row for row in rows if isinstance(row, JobPeriod)]
     failed = [shown_message(row.message) for row in rows if isinstance(row, FailedPeriod)]
     jobs.sort(key=lambda job: (job.pattern != "periodic", -(job.confidence or 0.0), job.path))
     return PeriodTable(tuple(jobs), tuple(failed))
-
-
-def _report_progress(
-    rows: Iterator[JobPeriod | FailedPeriod], progress: Callable[[int], None]
-) -> Iterator[JobPeriod | FailedPeriod]:
-    for number, row in enumerate(rows, start=1):
-        progress(number)
-        yield row
 
 
 def _attempt(

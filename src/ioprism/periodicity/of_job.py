@@ -14,13 +14,10 @@ import numpy.typing as npt
 from ioprism.engine.base import Engine
 from ioprism.errors import AnalysisError, SignalTooShortError, UsageError
 from ioprism.formats.signals.tmio import read_asynchronous
-from ioprism.model.arrays import FloatArray, Signal, StepFunction
+from ioprism.model.arrays import Signal, StepFunction
+from ioprism.model.result import pick
 from ioprism.model.trace import Trace
-from ioprism.periodicity.counting import (
-    count_common_starts,
-    is_confirmed,
-    needs_confirmation,
-)
+from ioprism.periodicity.counting import count_common_starts, is_confirmed, needs_confirmation
 from ioprism.periodicity.detect import Options, detect, period_of_arrays
 from ioprism.periodicity.of_signal import (
     answer_of_directions,
@@ -68,11 +65,8 @@ class PartPeriodicity:
     def to_dict(self) -> dict[str, Any]:
         """Return its name, bytes and period."""
         period = self.periodicity.period
-        return {
-            "name": self.name,
-            "bytes": self.bytes,
-            "period": None if period is None else period.to_dict(),
-        }
+        known = None if period is None else period.to_dict()
+        return {"name": self.name, "bytes": self.bytes, "period": known}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,38 +100,10 @@ class RequiredBandwidth:
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, without the signals."""
         return {
-            "direction": self.direction,
-            "requests": self.requests,
-            "bytes": self.bytes,
+            **pick(self, "direction", "requests", "bytes", "waited", "hidden"),
             "required": {"peak": self.required_peak, "mean": _mean_while_busy(self.required)},
             "measured": {"peak": self.measured_peak, "mean": _mean_while_busy(self.measured)},
-            "waited": self.waited,
-            "hidden": self.hidden,
         }
-
-
-def required_bandwidth(
-    direction: str, *, start: FloatArray, end: FloatArray, wait: FloatArray, moved: FloatArray
-) -> RequiredBandwidth:
-    """Compare what asynchronous requests needed with what they got.
-
-    Args:
-        direction: read or write.
-        start: when each began, in seconds.
-        end: when it ended.
-        wait: when the program waited for it.
-        moved: its bytes.
-    """
-    late = np.maximum(end - wait, 0.0)
-    return RequiredBandwidth(
-        direction=direction,
-        requests=len(start),
-        bytes=float(moved.sum()),
-        required=steps_of_intervals(start, wait, moved),
-        measured=steps_of_intervals(start, end, moved),
-        waited=float(late.sum()),
-        hidden=float(np.mean(late <= 0.0)),
-    )
 
 
 def _mean_while_busy(steps: StepFunction) -> float:
@@ -173,9 +139,7 @@ def job_periodicity(trace: Trace, engine: Engine, settings: PeriodSettings) -> J
     """
     job = _JobPeriods(trace, engine, settings)
     waits = tuple(_asynchronous(trace))
-    if settings.by is None:
-        return JobPeriodicity(job.whole(), asynchronous=waits)
-    whole, parts = job.whole(), job.parts(settings.by)
+    whole, parts = job.whole(), [] if settings.by is None else job.parts(settings.by)
     named = [
         NamedPeriod(part.periodicity.period, settings.direction, part.name)
         for part in parts
@@ -198,8 +162,15 @@ def _asynchronous(trace: Trace) -> Iterator[RequiredBandwidth]:
     """Required and measured bandwidth of asynchronous I/O, which only TMIO records."""
     if trace.format == "tmio" and len(trace.paths) == 1 and trace.paths[0].is_file():
         for direction, one in read_asynchronous(trace.paths[0]).items():
-            yield required_bandwidth(
-                direction, start=one.start, end=one.end, wait=one.wait, moved=one.bytes
+            late = np.maximum(one.end - one.wait, 0.0)
+            yield RequiredBandwidth(
+                direction=direction,
+                requests=len(one.start),
+                bytes=float(one.bytes.sum()),
+                required=steps_of_intervals(one.start, one.wait, one.bytes),
+                measured=steps_of_intervals(one.start, one.end, one.bytes),
+                waited=float(late.sum()),
+                hidden=float(np.mean(late <= 0.0)),
             )
 
 

@@ -18,15 +18,13 @@ from ioprism.periodicity.describe import (
 )
 from ioprism.periodicity.describe import components as strongest_components
 from ioprism.periodicity.detect import DEFAULTS, Options, detect, with_shares
-from ioprism.periodicity.limits import PHASE_MARGIN, SAME_ANSWER, SAME_PERIOD
+from ioprism.periodicity.limits import MINOR, SAME, SAME_PERIOD
 from ioprism.periodicity.results import NamedPeriod, Period, Periodicity, only_periodic
 from ioprism.periodicity.sampling import MIN_SAMPLES, is_coarse
 from ioprism.periodicity.segments import average_blocks
 from ioprism.periodicity.spectrum import cosine_at
 from ioprism.views.bandwidth import DIRECTIONS
 
-MAX_PERIODS = 4
-MIN_TIME_SHARE = 0.1  # of the signal, for a part in which another period is sought
 LOOKS = 3  # before, after, and at the same time
 MAX_LOOK_SAMPLES = 2**14  # more are averaged
 
@@ -103,12 +101,12 @@ def _other_periods(signal: Signal, dominant: Period, options: Options) -> list[P
             other.is_near(one, tolerance=SAME_PERIOD) for one in periods
         ):
             periods.append(other)
-    return [with_shares(signal, period) for period in periods[1:MAX_PERIODS]]
+    return [with_shares(signal, period) for period in periods[1:]]
 
 
 def _looks(signal: Signal, dominant: Period) -> Iterator[Signal]:
     first, last = dominant.valid_ranges[0][0], dominant.valid_ranges[-1][1]
-    shortest = MIN_TIME_SHARE * (signal.end - signal.start)
+    shortest = MINOR * (signal.end - signal.start)
     for low, high in ((signal.start, first), (last, signal.end)):
         part = crop(signal, low, high)
         if high - low >= shortest and len(part.values) >= MIN_SAMPLES:
@@ -130,7 +128,7 @@ def _remove_phases(signal: Signal, period: Period) -> Signal:
     starts, ends = np.array(period.phases).T
     # A phase that is longer than usual ran into one of another period: that part stays.
     ends = np.minimum(ends, starts + median(ends - starts))
-    margin = PHASE_MARGIN * period.seconds
+    margin = SAME * period.seconds
     edges = np.stack((starts - margin, ends + margin), axis=1)
     places = np.clip(
         np.rint((edges - signal.start) / signal.interval).astype(np.int64), 0, len(signal.values)
@@ -211,7 +209,10 @@ def answer_of_directions(
     turns = (
         of_all is not None
         and len(directions) == len(DIRECTIONS)
-        and all(one.period is not None and _is_twice(of_all, one.period) for one in directions)
+        and all(
+            one.period is not None and abs(2.0 * of_all.seconds / one.period.seconds - 1.0) <= SAME
+            for one in directions
+        )
     )
     best = max(main, key=lambda one: _rank(one, whole), default=both)
     if turns or (
@@ -246,11 +247,6 @@ def _detect(signal: Signal, options: Options, confirm: Confirm | None) -> Period
     return confirm(signal, period)
 
 
-def _is_twice(both: Period, own: Period) -> bool:
-    """Whether all I/O repeats twice as often as one direction."""
-    return replace(both, seconds=2.0 * both.seconds).is_near(own, tolerance=SAME_ANSWER)
-
-
 def _rank(one: DirectionPeriod, whole: Signal) -> tuple[bool, float]:
     """How well the period of a direction explains all I/O of the job."""
     if one.period is None:
@@ -269,7 +265,7 @@ def _rank_of_whole(
         for one in directions
         if both.period is not None
         and one.period is not None
-        and one.period.is_near(both.period, tolerance=SAME_ANSWER)
+        and one.period.is_near(both.period, tolerance=SAME)
     ]
     sure, own = _rank(both, both.signal)
     return sure, max(own, sum(same))

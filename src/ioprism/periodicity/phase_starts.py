@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ioprism.model.arrays import Signal
+from ioprism.periodicity import limits
 from ioprism.periodicity.chance import probability
 from ioprism.periodicity.counting import Beat, count_beats, spread_of, whole_cycles
-from ioprism.periodicity.limits import MAX_CLEAR_LOG_CHANCE, MAX_SUGGESTIVE_LOG_CHANCE, MOST
 from ioprism.periodicity.regularity import (
-    MAX_CERTAIN_VARIATION,
     Chances,
     RegularStretch,
     all_of_them,
@@ -28,12 +27,6 @@ from ioprism.periodicity.regularity import (
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.segments import SignalPhases, distinct, find_scales
 from ioprism.periodicity.spectrum import cosine_at
-
-FIRST_WEIGHT = 0.3  # at least, of the evidence sought at the finest scale
-MIN_SPAN_RATIO = 0.3  # share of the time of the longest period that another must hold to be as good
-MIN_MATCH_GAIN = 0.05  # share of the phases
-NEGLIGIBLE_LOG_CHANCE = math.log(1e-6)
-START_LEVEL = 0.1  # share of the highest sample around, at which a phase begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +74,24 @@ def find_period(signal: Signal) -> Period | None:
 def find_train(signal: Signal, *, finest: SignalPhases | None = None) -> Train | None:
     """The beats of the period that holds longest among those that chance hardly explains.
 
-    Args:
-        signal: the signal.
-        finest: its phases by its levels, if they are known already.
+    The finest phases are those by the signal's levels, if they are known already.
     """
     scales = find_scales(signal, finest=finest)
     first = next(scales, None)
     if first is None:
         return None
     whole = _train(first.phases, most_regular(first.phases))
-    if _is_beyond_doubt(whole.at_weight(FIRST_WEIGHT), signal):
-        return whole.at_weight(FIRST_WEIGHT)
+    if _is_beyond_doubt(whole.at_weight(limits.FIRST_WEIGHT), signal):
+        return whole.at_weight(limits.FIRST_WEIGHT)
     every = distinct([first, *scales])
     others = (scale.phases for scale in every[1:])
     trains = [whole, *(_train(phases, most_regular(phases)) for phases in others)]
     trains = [train.at_weight(scale.weight) for train, scale in zip(trains, every, strict=True)]
-    clear = [train for train in trains if train.chances.least <= MAX_CLEAR_LOG_CHANCE]
+    clear = [train for train in trains if train.chances.least <= limits.MAX_CLEAR_LOG_CHANCE]
     if not clear:
         return _purest(min(trains, key=lambda train: train.chances.least), trains)
     longest = max(train.span for train in clear)
-    covering = [train for train in clear if train.span >= MIN_SPAN_RATIO * longest]
+    covering = [train for train in clear if train.span >= limits.MIN_COMPARABLE * longest]
     return _purest(min(covering, key=lambda train: train.chances.least), trains)
 
 
@@ -114,10 +105,10 @@ def _purest(best: Train, trains: Sequence[Train]) -> Train:
     similar = [
         train
         for train in trains
-        if train.chances.least <= MAX_SUGGESTIVE_LOG_CHANCE
-        and MOST <= len(train.beats) / len(best.beats) <= 1.0 / MOST
-        and train.matching > best.matching + MIN_MATCH_GAIN
-        and (train.variation <= best.variation or best.variation > MAX_CERTAIN_VARIATION)
+        if train.chances.least <= limits.MAX_SUGGESTIVE_LOG_CHANCE
+        and limits.MOST <= len(train.beats) / len(best.beats) <= 1.0 / limits.MOST
+        and train.matching > best.matching + limits.SAME
+        and (train.variation <= best.variation or best.variation > limits.QUARTER)
     ]
     purest = max(similar, key=lambda train: train.matching, default=best)
     return replace(purest, chances=best.chances)
@@ -132,20 +123,17 @@ def _sharpen_starts(signal: Signal, train: Train) -> Train:
     if train.resolution <= signal.interval:
         return train
     reach = max(1, round(train.resolution / signal.interval))
-    beats = tuple(
-        replace(beat, start=_rise(signal, beat.start, reach=reach)) for beat in train.beats
-    )
-    return replace(train, beats=beats, resolution=signal.interval)
-
-
-def _rise(signal: Signal, start: float, *, reach: int) -> float:
-    middle = round((start - signal.start) / signal.interval)
-    low = max(0, middle - reach)
-    around = signal.values[low : middle + 2 * reach]
-    if not len(around) or not float(around.max()) > 0.0:
-        return start
-    first = int(np.argmax(around >= START_LEVEL * float(around.max())))
-    return signal.start + signal.interval * (low + first)
+    beats = []
+    for beat in train.beats:
+        middle = round((beat.start - signal.start) / signal.interval)
+        low = max(0, middle - reach)
+        around = signal.values[low : middle + 2 * reach]
+        highest, start = float(around.max(initial=0.0)), beat.start
+        if highest > 0.0:
+            first = low + int(np.argmax(around >= limits.MINOR * highest))
+            start = signal.start + signal.interval * first
+        beats.append(replace(beat, start=start))
+    return replace(train, beats=tuple(beats), resolution=signal.interval)
 
 
 def describe(signal: Signal, train: Train) -> Period:
@@ -174,14 +162,17 @@ def describe(signal: Signal, train: Train) -> Period:
 
 def _is_beyond_doubt(train: Train, signal: Signal) -> bool:
     """Whether no other scale needs to be looked at."""
-    alike = train.matching >= MOST or train.chances.single_look <= 2.0 * NEGLIGIBLE_LOG_CHANCE
-    lasting = train.span >= MOST * (signal.end - signal.start)
-    return train.chances.single_look <= NEGLIGIBLE_LOG_CHANCE and alike and lasting
+    alike = (
+        train.matching >= limits.MOST
+        or train.chances.single_look <= 2.0 * limits.NEGLIGIBLE_LOG_CHANCE
+    )
+    lasting = train.span >= limits.MOST * (signal.end - signal.start)
+    return train.chances.single_look <= limits.NEGLIGIBLE_LOG_CHANCE and alike and lasting
 
 
 def train_of_all(phases: SignalPhases) -> Train:
     """All of these phases as one period, at the price of the scale that is looked at first."""
-    return _train(phases, all_of_them(phases)).at_weight(FIRST_WEIGHT)
+    return _train(phases, all_of_them(phases)).at_weight(limits.FIRST_WEIGHT)
 
 
 def _train(phases: SignalPhases, stretch: RegularStretch) -> Train:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ioprism.model.arrays import Signal
 from ioprism.model.result import Result, pick
-from ioprism.periodicity.limits import MAX_CLOCK_VARIATION
+from ioprism.periodicity.limits import MAX_MAYBE_CONFIDENCE, MIN_BYTES_SHARE, SAME_PERIOD
 from ioprism.periodicity.sampling import is_coarse
 from ioprism.units import format_seconds
 
@@ -16,10 +16,6 @@ if TYPE_CHECKING:  # a signal is looked at without a table library
 
 Certainty = Literal["sure", "maybe"]
 Pattern = Literal["periodic", "slotted"]
-MAX_MAYBE_CONFIDENCE = 0.5  # a higher one is worded as a fact
-MIN_BYTES_SHARE = 0.05  # of its direction; a period of fewer bytes is a detail, not the answer
-MAX_LATENESS = 0.25  # of the period until which a phase that is due may still begin
-MAX_SILENT_PERIODS = 1.5  # without a phase, after which a period may be over
 TOO_COARSE = "; sampled too coarsely: phases are shorter than the samples"
 Ranges = tuple[tuple[float, float], ...]
 
@@ -125,12 +121,9 @@ class NextPhase:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedPhase:
+class ExpectedPhase(NextPhase):
     """When the next phase is due, how much it moves, and how sure that is."""
 
-    start: float  # seconds since the job started
-    end: float
-    bytes: float
     confidence: float  # probability that it begins within a tenth of the period of `start`
 
 
@@ -175,9 +168,7 @@ class Periodicity(Result):
         return {
             "signal": {
                 "samples": len(self.signal.values),
-                "frequency": self.signal.frequency,
-                "start": self.signal.start,
-                "end": self.signal.end,
+                **pick(self.signal, "frequency", "start", "end"),
                 "direction": self.direction,
             },
             "period": None if self.period is None else self.period.to_dict(),
@@ -212,7 +203,7 @@ class Periodicity(Result):
             return f"Reads and writes take turns; each repeats every {every} (confidence {sure})"
         possible = self.period.certainty == "maybe" or self.period.confidence < MAX_MAYBE_CONFIDENCE
         verb = f"{'possibly ' if possible else ''}repeat{'s' if self.direction == 'both' else ''}"
-        if possible and self.period.spread > MAX_CLOCK_VARIATION * self.period.seconds:
+        if possible and self.period.spread > SAME_PERIOD * self.period.seconds:
             every = f"{every} on average, ± {format_seconds(self.period.spread)}"
         return f"The {subject} {verb} every {every} (confidence {sure})"
 

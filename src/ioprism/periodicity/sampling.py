@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ioprism.errors import BrokenSignalError, SignalTooShortError, SignalWarning, UsageError
 from ioprism.model.arrays import TINY, FloatArray, Signal, StepFunction
+from ioprism.periodicity.limits import MIN_ALTERNATION
 from ioprism.units import format_counted
 
 MIN_SAMPLES = 8
@@ -18,7 +19,6 @@ MAX_SAMPLES = 2**17  # keeps the default analysis below a tenth of a second
 MAX_ASKED_SAMPLES = 2**26  # a frequency asking for more than this is a slip of the pen
 MIN_CHOSEN_SAMPLES = 2**14  # edges of a few long steps are then sharp to a thousandth
 MIN_RELATIVE_LENGTH = 1e-6  # of the longest step: two edges at one moment, but for rounding
-MIN_ALTERNATION = 0.4  # negative correlation of neighbouring samples: 3.2 samples per period
 MAX_SPACING_ERROR = 1e-3  # steps equal to this share of their length are evenly spaced
 
 

@@ -17,23 +17,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.model.arrays import FloatArray, Signal, median
-from ioprism.periodicity.limits import FEWEST_REPETITIONS, MAX_OFFSET
+from ioprism.periodicity import limits
 from ioprism.periodicity.results import Period
 from ioprism.phase_detection import gap_threshold
 
 IntArray = npt.NDArray[np.int64]
+Runs = tuple[IntArray, IntArray]  # first and past-the-last samples of stretches
 
-MIN_PHASES = 3  # two repetitions
 HISTOGRAM_BINS = 256  # of Otsu's method (1979), made for 8-bit images
-RESTING_BAND = 0.1  # of the distance between the two levels
-RESTING_SHARE = 0.2  # a signal with phases rests this much; noise has half of it in the band
-START_LEVEL = 0.15  # a phase begins above this share of the way from idle to busy,
-TRIM_LEVEL = 0.5  # is trimmed to where it first and last passes half of it,
-MIN_MEAN_LEVEL = 0.4  # has at least this mean level,
-MIN_VOLUME_RATIO = 0.3  # to the volume of a typical phase; others are stray requests,
-MAX_LENGTH_SPREAD = 0.1  # provided that half of the phases differ in length by no more than this
-IDLE_LEVEL = 0.01  # share of the mean below which nothing happens
-MAX_INNER_PAUSE = 0.2  # share of a typical pause below which it belongs to the phase
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,30 +42,13 @@ class SignalPhases:
         """From the end of each phase to the start of the next, in seconds."""
         return self.starts[1:] - self.ends[:-1]
 
-    def part(self, first: int, last: int) -> SignalPhases:
-        """The phases from ``first`` to ``last``, both included."""
-        chosen = slice(first, last + 1)
-        return replace(
-            self,
-            starts=self.starts[chosen],
-            ends=self.ends[chosen],
-            levels=self.levels[chosen],
-        )
+    def part(self, chosen: slice | npt.NDArray[np.bool_]) -> SignalPhases:
+        """Some of the phases."""
+        rows = {name: getattr(self, name)[chosen] for name in ("starts", "ends", "levels")}
+        return replace(self, **rows)
 
     def __len__(self) -> int:
         return len(self.starts)
-
-
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """The two levels between which a signal switches."""
-
-    idle: float
-    busy: float
-
-    def at(self, share: float) -> float:
-        """The level this share of the way from idle to busy."""
-        return self.idle + share * (self.busy - self.idle)
 
 
 def find_phases(signal: Signal) -> SignalPhases | None:
@@ -84,24 +58,19 @@ def find_phases(signal: Signal) -> SignalPhases | None:
     if levels is None or not _rests(values, levels):
         return None
     volume = _running_sum(values)
-    active = _runs(values > levels.at(START_LEVEL))
-    half = np.flatnonzero(values > levels.at(TRIM_LEVEL))
-    rough = _busy_phases(volume, levels, half, _close(active, shortest_gap=2))
+    idle, height = levels[0], levels[1] - levels[0]
+    active = _runs(values > idle + limits.SAME_LEVEL * height)
+    half = np.flatnonzero(values > idle + 0.5 * height)  # phases are trimmed to these
+    busy = idle + limits.MIN_MEAN_LEVEL * height
+    rough = _busy_phases(volume, busy, half, _close(active, shortest_gap=2))
     if len(rough[0]) == 0:
         return None
     shortest_gap = _shortest_real_gap(values, volume, *rough)
     closed = _close(active, shortest_gap=shortest_gap)
-    starts, ends = _busy_phases(volume, levels, half, closed)
-    return SignalPhases(
-        _seconds(signal, starts),
-        _seconds(signal, ends),
-        _means(volume, starts, ends),
-        signal.interval * shortest_gap,
-        signal.interval,
-    )
+    return _as_phases(signal, volume, _busy_phases(volume, busy, half, closed), shortest_gap)
 
 
-def busy_runs(signal: Signal, *, above: float = IDLE_LEVEL) -> tuple[IntArray, IntArray]:
+def busy_runs(signal: Signal, *, above: float = limits.NEGLIGIBLE) -> Runs:
     """First and past-the-last samples of the stretches above a share of the mean.
 
     A signal below zero, which a filter leaves, has none: its ripples are not I/O.
@@ -111,18 +80,16 @@ def busy_runs(signal: Signal, *, above: float = IDLE_LEVEL) -> tuple[IntArray, I
     return _runs(signal.values > above * float(np.abs(signal.values).mean()))
 
 
-def join_runs(
-    signal: Signal, runs: tuple[IntArray, IntArray], *, shortest_gap: float
-) -> SignalPhases:
+def join_runs(signal: Signal, runs: Runs, *, shortest_gap: float) -> SignalPhases:
     """Busy stretches as phases; those no further apart than a gap (samples) are one."""
-    starts, ends = _close(runs, shortest_gap=shortest_gap)
-    return SignalPhases(
-        _seconds(signal, starts),
-        _seconds(signal, ends),
-        _means(_running_sum(signal.values), starts, ends),
-        shortest_gap * signal.interval,
-        signal.interval,
-    )
+    closed = _close(runs, shortest_gap=shortest_gap)
+    return _as_phases(signal, _running_sum(signal.values), closed, shortest_gap)
+
+
+def _as_phases(signal: Signal, volume: FloatArray, runs: Runs, shortest_gap: float) -> SignalPhases:
+    starts, ends = ((signal.start + signal.interval * edge).astype(np.float64) for edge in runs)
+    levels = _means(volume, *runs)
+    return SignalPhases(starts, ends, levels, shortest_gap * signal.interval, signal.interval)
 
 
 def find_pauses(signal: Signal) -> SignalPhases | None:
@@ -133,7 +100,7 @@ def find_pauses(signal: Signal) -> SignalPhases | None:
     pauses = runs[0][1:] - runs[1][:-1]
     ascending = np.sort(pauses)
     half = ascending[np.searchsorted(np.cumsum(ascending), pauses.sum() / 2)]
-    phases = join_runs(signal, runs, shortest_gap=MAX_INNER_PAUSE * float(half))
+    phases = join_runs(signal, runs, shortest_gap=float(half) / 2)
     if 2.0 * float((phases.ends - phases.starts).sum()) < signal.end - signal.start:
         return None
     return replace(phases, shortest_gap=0.0)
@@ -142,9 +109,7 @@ def find_pauses(signal: Signal) -> SignalPhases | None:
 def without_strays(phases: SignalPhases) -> SignalPhases:
     """The phases without those much smaller than the ones that hold half of all bytes."""
     kept = _are_of_size(phases.levels * (phases.ends - phases.starts))
-    return replace(
-        phases, starts=phases.starts[kept], ends=phases.ends[kept], levels=phases.levels[kept]
-    )
+    return phases.part(kept)
 
 
 def _are_of_size(volumes: FloatArray) -> npt.NDArray[np.bool_]:
@@ -152,17 +117,11 @@ def _are_of_size(volumes: FloatArray) -> npt.NDArray[np.bool_]:
     ascending = np.sort(volumes)
     half = int(np.searchsorted(np.cumsum(ascending), volumes.sum() / 2))
     typical = float(ascending[min(half, len(ascending) - 1)])
-    least = (
-        MIN_VOLUME_RATIO * typical if typical > 0.0 else -math.inf
-    )  # no size below zero is a stray one
-    return np.asarray(volumes >= least)
+    # No size below zero is a stray one.
+    return np.asarray(volumes >= (limits.MIN_COMPARABLE * typical if typical > 0.0 else -math.inf))
 
 
-def _seconds(signal: Signal, samples: IntArray) -> FloatArray:
-    return (signal.start + signal.interval * samples).astype(np.float64)
-
-
-def _two_levels(values: FloatArray) -> Levels | None:
+def _two_levels(values: FloatArray) -> tuple[float, float] | None:
     """Otsu's method: the split that explains most of the variance."""
     low, high = float(values.min()), float(values.max())
     if not high - low > 1e-12 * max(abs(low), abs(high)):
@@ -174,26 +133,24 @@ def _two_levels(values: FloatArray) -> Levels | None:
     below, moment = np.cumsum(counts)[:-1], np.cumsum(counts * centres)
     above, total = len(values) - below, moment[-1]
     split = int(np.argmax((total * below / len(values) - moment[:-1]) ** 2 / (below * above)))
-    return Levels(
-        float(moment[split] / below[split]), float((total - moment[split]) / above[split])
-    )
+    return float(moment[split] / below[split]), float((total - moment[split]) / above[split])
 
 
-def _rests(values: FloatArray, levels: Levels) -> bool:
-    band = RESTING_BAND * (levels.busy - levels.idle)
+def _rests(values: FloatArray, levels: tuple[float, float]) -> bool:
+    band = limits.MINOR * (levels[1] - levels[0])
     resting = [
         np.count_nonzero(values < level + band) - np.count_nonzero(values <= level - band)
-        for level in (levels.idle, levels.busy)
+        for level in levels
     ]
-    return bool(max(resting) >= RESTING_SHARE * len(values))
+    return bool(max(resting) >= limits.RESTING_SHARE * len(values))
 
 
-def _runs(active: npt.NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+def _runs(active: npt.NDArray[np.bool_]) -> Runs:
     change = np.flatnonzero(np.diff(active, prepend=False, append=False))
     return change[0::2], change[1::2]
 
 
-def _close(runs: tuple[IntArray, IntArray], *, shortest_gap: float) -> tuple[IntArray, IntArray]:
+def _close(runs: Runs, *, shortest_gap: float) -> Runs:
     starts, ends = runs
     kept = starts[1:] - ends[:-1] > shortest_gap
     return starts[np.append(True, kept)], ends[np.append(kept, True)]
@@ -208,27 +165,20 @@ def _means(volume: FloatArray, starts: IntArray, ends: IntArray) -> FloatArray:
     return means
 
 
-def _busy_phases(
-    volume: FloatArray, levels: Levels, above: IntArray, runs: tuple[IntArray, IntArray]
-) -> tuple[IntArray, IntArray]:
+def _busy_phases(volume: FloatArray, least: float, above: IntArray, runs: Runs) -> Runs:
+    """The runs that are busy on average, without stray ones if the others are of a size."""
     starts, ends = runs
-    busy = _means(volume, starts, ends) > levels.at(MIN_MEAN_LEVEL)
+    busy = _means(volume, starts, ends) > least
     first = np.searchsorted(above, starts[busy])
     last = np.searchsorted(above, ends[busy]) - 1
     passes = first <= last
-    return _without_strays(volume, above[first[passes]], above[last[passes]] + 1)
-
-
-def _without_strays(
-    volume: FloatArray, starts: IntArray, ends: IntArray
-) -> tuple[IntArray, IntArray]:
-    """Drop phases much smaller than those that hold half of all bytes, if those are of a size."""
+    starts, ends = above[first[passes]], above[last[passes]] + 1
     if len(starts) == 0:
         return starts, ends
     kept = _are_of_size(_means(volume, starts, ends) * (ends - starts))
     lengths = (ends - starts)[kept]
     middle = median(lengths)
-    if median(np.abs(lengths - middle)) > MAX_LENGTH_SPREAD * middle:
+    if median(np.abs(lengths - middle)) > limits.SAME_PERIOD * middle:
         return starts, ends
     return starts[kept], ends[kept]
 
@@ -259,13 +209,6 @@ def _shortest_real_gap(
 
 COARSENING = 4  # samples of a scale in one of the next
 MIN_SCALE_SAMPLES = 128  # of the coarsest scale
-MIN_GAP_RATIO = 2.0  # neighbours in the sorted gaps that differ by this factor are of two kinds
-MAX_PARTINGS = 2
-MAX_BACKGROUND = 0.1  # share of the mean up to which coarse samples are other, smaller I/O
-# How likely a period is to show at a scale, beside any other one.
-FINEST_WEIGHT = 8.0
-LIKELY_WEIGHT = 4.0  # where gaps part most clearly, and for the phases of the job
-OTHER_WEIGHT = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,13 +220,8 @@ class Scale:
 
 
 def find_scales(signal: Signal, *, finest: SignalPhases | None = None) -> Iterator[Scale]:
-    """Split a signal into three phases or more in every way, the finest first.
-
-    Args:
-        signal: the signal.
-        finest: its phases by its levels, if they are known already.
-    """
-    return (scale for scale in _every(signal, finest) if len(scale.phases) >= MIN_PHASES)
+    """Split a signal into three phases or more in every way, the finest first (may be known)."""
+    return (scale for scale in _every(signal, finest) if len(scale.phases) >= limits.MIN_PHASES)
 
 
 def distinct(scales: Iterable[Scale]) -> list[Scale]:
@@ -305,19 +243,19 @@ def _every(signal: Signal, known: SignalPhases | None) -> Iterator[Scale]:
         finest = coarse is signal
         phases = known if finest and known is not None else find_phases(coarse)
         if phases is not None:
-            yield Scale(phases, FINEST_WEIGHT if finest else OTHER_WEIGHT)
-        weight = LIKELY_WEIGHT if finest else OTHER_WEIGHT
-        for joined in _by_gaps(coarse, above=IDLE_LEVEL if finest else MAX_BACKGROUND):
+            yield Scale(phases, limits.FINEST_WEIGHT if finest else 1.0)
+        weight = limits.LIKELY_WEIGHT if finest else 1.0
+        for joined in _by_gaps(coarse, above=limits.NEGLIGIBLE if finest else limits.MINOR):
             yield Scale(joined, weight)
             if finest:
-                yield Scale(without_strays(joined), OTHER_WEIGHT)
-            weight = OTHER_WEIGHT
+                yield Scale(without_strays(joined), 1.0)
+            weight = 1.0
     runs = busy_runs(signal)
-    if len(runs[0]) >= MIN_PHASES:
-        yield Scale(phases_of_job(signal, runs), LIKELY_WEIGHT)
+    if len(runs[0]) >= limits.MIN_PHASES:
+        yield Scale(phases_of_job(signal, runs), limits.LIKELY_WEIGHT)
 
 
-def phases_of_job(signal: Signal, runs: tuple[IntArray, IntArray]) -> SignalPhases:
+def phases_of_job(signal: Signal, runs: Runs) -> SignalPhases:
     """The segmentation that `ioprism phases` uses."""
     start, end = (signal.start + signal.interval * edge.astype(np.float64) for edge in runs)
     threshold = gap_threshold(start, end)
@@ -345,41 +283,26 @@ def average_blocks(signal: Signal, block: int) -> Signal:
 def _by_gaps(signal: Signal, *, above: float) -> Iterator[SignalPhases]:
     """Busy stretches joined wherever gaps part into short and long ones."""
     runs = busy_runs(signal, above=above)
-    if len(runs[0]) < MIN_PHASES:
+    if len(runs[0]) < limits.MIN_PHASES:
         return
     gaps = (runs[0][1:] - runs[1][:-1]).astype(np.float64)
-    for threshold in _partings(gaps):
-        yield join_runs(signal, runs, shortest_gap=threshold)
-
-
-def _partings(gaps: FloatArray) -> list[float]:
-    """Gaps (samples) at which short and long ones part most clearly, the clearest first."""
-    ordered = np.sort(gaps)[: len(gaps) - (MIN_PHASES - 2)]
-    if len(ordered) < 1:
-        return []
-    if median(gaps) * MIN_GAP_RATIO > float(gaps.max()):
-        return [0.0]  # all of one kind
+    if median(gaps) * limits.OTHER_KIND > float(gaps.max()):
+        yield join_runs(signal, runs, shortest_gap=0.0)  # all of one kind
+        return
+    ordered = np.sort(gaps)[: len(gaps) - (limits.MIN_PHASES - 2)]
     ratios = ordered[1:] / ordered[:-1]
-    clearest = np.argsort(-ratios, kind="stable")[:MAX_PARTINGS]
-    return [
-        math.sqrt(float(ordered[place]) * float(ordered[place + 1]))
-        for place in clearest.tolist()
-        if ratios[place] >= MIN_GAP_RATIO
-    ]
+    for place in np.argsort(-ratios, kind="stable")[: limits.MAX_PARTINGS].tolist():
+        if ratios[place] >= limits.OTHER_KIND:
+            middle = math.sqrt(float(ordered[place]) * float(ordered[place + 1]))
+            yield join_runs(signal, runs, shortest_gap=middle)
 
 
 def _same(one: SignalPhases, other: SignalPhases) -> bool:
-    """Whether two ways give the same phases, within a twentieth of their distance."""
+    """Whether two ways give the same phases."""
     if len(one) != len(other):
         return False
-    tolerance = 0.05 * float(np.diff(one.starts).mean())
+    tolerance = limits.SAME * float(np.diff(one.starts).mean())
     return bool(np.abs(one.starts - other.starts).max() <= tolerance)
-
-
-MAX_JOINED_PAUSE = 0.5  # of a pause: what is shorter lies within a phase
-MAX_LENGTH_RATIO = 2.0  # than a usual phase
-MAX_BEAT_OFFSET = 0.5  # of the period; a beat further from its place is a missing or an extra one
-MAX_ASTRAY_SHARE = 0.25  # share of the distances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -409,9 +332,7 @@ def segments(signal: Signal, *, known: Period | None = None) -> Segmentations:
     )
 
 
-def _at_pauses(
-    signal: Signal, runs: tuple[IntArray, IntArray], known: Period
-) -> SignalPhases | None:
+def _at_pauses(signal: Signal, runs: Runs, known: Period) -> SignalPhases | None:
     """Join what is closer than half a usual pause: a phase may be a burst of many requests."""
     if not known.phases:
         return None
@@ -419,9 +340,9 @@ def _at_pauses(
     pause = known.seconds - length
     if not len(runs[0]) or pause <= signal.interval:
         return None
-    phases = join_runs(signal, runs, shortest_gap=MAX_JOINED_PAUSE * pause / signal.interval)
+    phases = join_runs(signal, runs, shortest_gap=pause / 2 / signal.interval)
     # A faster period than the known one would be joined to one long phase.
-    return phases if phases.ends[-1] - phases.starts[-1] <= MAX_LENGTH_RATIO * length else None
+    return phases if phases.ends[-1] - phases.starts[-1] <= limits.OTHER_KIND * length else None
 
 
 def beats(parts: Segmentations, period: Period) -> SignalPhases | None:
@@ -430,7 +351,7 @@ def beats(parts: Segmentations, period: Period) -> SignalPhases | None:
         candidates = [part for part in ways if part is not None]
         astray = [(_astray(part, period.seconds), number) for number, part in enumerate(candidates)]
         share, number = min(astray, default=(1.0, 0))
-        if share <= MAX_ASTRAY_SHARE:
+        if share <= 1.0 - limits.MOST:
             return candidates[number]
     return None
 
@@ -438,6 +359,9 @@ def beats(parts: Segmentations, period: Period) -> SignalPhases | None:
 def _astray(phases: SignalPhases, period: float) -> float:
     """Share of the distances far from the period; 1 if their median is far from it."""
     distances = np.diff(phases.starts)
-    if len(distances) < FEWEST_REPETITIONS or abs(median(distances) - period) > MAX_OFFSET * period:
+    if (
+        len(distances) < limits.FEWEST_REPETITIONS
+        or abs(median(distances) - period) > limits.MAX_OFFSET * period
+    ):
         return 1.0
-    return float(np.mean(np.abs(distances - period) >= MAX_BEAT_OFFSET * period))
+    return float(np.mean(np.abs(distances - period) >= period / 2))

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.model.arrays import TINY, FloatArray, Signal, quantile
-from ioprism.periodicity.limits import MIN_SURE_REPETITIONS
+from ioprism.periodicity.limits import MAX_CLEAR_LOG_CHANCE, MIN_SURE_REPETITIONS, TYPICAL_QUANTILE
 
-CHUNK = 2**9  # samples; few exponentials are computed, the rest are products of them
 OVERSAMPLING = 8  # bins of the padded spectrum per bin of the plain one
+ROUNDING = 1e-20  # of a power, relative to the largest one
 BLOCK = 24  # plain bins to take a median of: wide for lines, narrow for the shape of a burst
 FREEDOM = 0.5 * BLOCK  # the median is half as efficient as the mean
 
@@ -54,14 +54,8 @@ class Periodogram:
 def cosine_at(signal: Signal, frequency: float) -> tuple[float, float]:
     """Amplitude and phase (radians, at time zero) of the cosine of this frequency (Hz)."""
     values = signal.values - float(signal.values.mean())
-    turn = 2 * math.pi * frequency * signal.interval  # radians from sample to sample
-    rows = -(-len(values) // CHUNK)
-    angles = turn * np.arange(CHUNK)
-    blocks = np.zeros((rows, CHUNK))
-    blocks.reshape(-1)[: len(values)] = values
-    # Two real products: a complex one would first copy all values as complex numbers.
-    whole = blocks @ np.cos(angles) - 1j * (blocks @ np.sin(angles))
-    total = complex(np.dot(whole, np.exp(-1j * turn * CHUNK * np.arange(rows))))
+    angles = 2 * math.pi * frequency * signal.interval * np.arange(len(values))
+    total = complex(values @ np.cos(angles), -(values @ np.sin(angles)))
     # Half an interval later: a sample is the mean over its interval.
     first = signal.start + signal.interval / 2
     total *= 2.0 / len(values) * cmath.exp(-2j * math.pi * frequency * first)
@@ -69,14 +63,9 @@ def cosine_at(signal: Signal, frequency: float) -> tuple[float, float]:
 
 
 def refine(transform: npt.NDArray[np.complex128], bin_: int) -> float:
-    """Where between the bins a line lies, from its three strongest bins (Jacobsen's formula).
+    """Where between the bins a line is, from its three strongest bins (Jacobsen's formula).
 
-    Args:
-        transform: the discrete Fourier transform, not windowed.
-        bin_: the strongest bin.
-
-    Returns:
-        The bin as a fraction, at most half a bin away.
+    The transform is not windowed; the answer is at most half a bin away.
     """
     if not 0 < bin_ < len(transform) - 1:
         return float(bin_)
@@ -100,7 +89,7 @@ def power_spectrum(signal: Signal) -> tuple[FloatArray, FloatArray]:
     if samples % 2 == 0:
         power[-1] /= 2.0  # the Nyquist bin has no mirror image
     total = float(power.sum())
-    if total <= 1e-20 * samples**2 * max(mean**2, TINY):
+    if total <= ROUNDING * samples**2 * max(mean**2, TINY):
         return frequencies, np.zeros_like(frequencies)
     return frequencies, power / total
 
@@ -131,12 +120,7 @@ def _without_trend(values: FloatArray) -> FloatArray:
 
 
 def _red_noise(values: FloatArray, cycles: FloatArray) -> FloatArray:
-    """Spectrum of a first-order autoregression with the signal's memory.
-
-    Args:
-        values: the samples, of mean zero.
-        cycles: frequencies in cycles per sample.
-    """
+    """Spectrum, by cycles per sample, of a first-order autoregression with the memory of values."""
     memory = float(np.dot(values[1:], values[:-1])) / float(np.dot(values, values))
     memory = min(max(memory, 0.0), 1.0 - 1.0 / len(values))
     return 1.0 / (1.0 + memory**2 - 2.0 * memory * np.cos(2 * math.pi * cycles))
@@ -154,9 +138,6 @@ def _background(power: FloatArray, per_bin: float) -> FloatArray:
     return np.exp(np.interp(np.arange(len(power)), centres, np.log(levels)))
 
 
-MAX_LINE_CHANCE = math.log(1e-3)
-
-
 def has_line(signal: Signal) -> bool:
     """Whether some frequency holds more of the variance than white noise would give it.
 
@@ -170,12 +151,12 @@ def has_line(signal: Signal) -> bool:
         return False
     largest = float(np.max(inner)) / total
     count = len(inner)
-    return math.log(count) + (count - 1) * math.log1p(-min(largest, 1 - 1e-12)) <= MAX_LINE_CHANCE
+    return (
+        math.log(count) + (count - 1) * math.log1p(-min(largest, 1 - 1e-12)) <= MAX_CLEAR_LOG_CHANCE
+    )
 
 
 Ranges = tuple[tuple[float, float], ...]
-TYPICAL_QUANTILE = 0.75  # quantile of the positive correlations
-MIN_CORRELATION_RATIO = 0.5  # to the typical one: a window half of which is periodic
 
 
 def valid_ranges(signal: Signal, *, frequency: float, phase: float) -> Ranges:
@@ -193,7 +174,7 @@ def valid_ranges(signal: Signal, *, frequency: float, phase: float) -> Ranges:
     positive = correlation[correlation > 0.0]
     if len(positive) == 0:
         return ()
-    least = MIN_CORRELATION_RATIO * quantile(positive, TYPICAL_QUANTILE)
+    least = quantile(positive, TYPICAL_QUANTILE) / 2
     return _join_ranges(signal, correlation > least, window)
 
 
@@ -215,7 +196,7 @@ def sliding_correlation(signal: Signal, *, frequency: float, phase: float) -> Fl
     product = np.maximum(value_variance, 0.0) * np.maximum(cosine_variance, 0.0)
     # Rounding leaves a trace of variance in constant windows: they go along with nothing.
     correlation = np.zeros_like(product)
-    np.divide(covariance, np.sqrt(product), out=correlation, where=product > 1e-20)
+    np.divide(covariance, np.sqrt(product), out=correlation, where=product > ROUNDING)
     return correlation
 
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from ioprism.errors import AnalysisError
 from ioprism.model.arrays import FloatArray, Signal, median
-from ioprism.periodicity.sampling import sample
+from ioprism.model.result import pick
+from ioprism.periodicity.sampling import MAX_SPACING_ERROR, sample
 from ioprism.views.bandwidth import steps_of_intervals
 
 FINEST_BIN = 2.0**-10  # seconds, the width of the finest bins
@@ -24,6 +25,9 @@ MAX_LEVELS = 24  # half a year in the coarsest
 MAX_SIGNAL_SAMPLES = 2 * BINS
 MAX_EXACT_SAMPLES = BINS // 8  # of a metric; each of so few is known in eight bins at least
 SHORTEST_REQUEST = 1e-6  # seconds; a request that takes no measurable time is given this much
+
+
+NUMBERS = ("finest", "start", "end", "total", "too_old")  # of a ring, kept in its state
 
 
 class Level:
@@ -95,12 +99,7 @@ class Ring:
             self.too_old += float(self.levels.pop().values.sum())
 
     def signal(self, *, start: float | None = None, shortest: float = 0.0) -> Signal:
-        """Return what is known from a moment on, evenly sampled; the mean rate of each bin.
-
-        Args:
-            start: in seconds; all if None.
-            shortest: seconds; bins are at least as wide.
-        """
+        """Return mean rates from a moment on (seconds), in equal bins of a shortest width."""
         first_moment = self.start if start is None else max(start, self.start)
         number, low, high = self._grid(first_moment, shortest)
         width = self.finest * 2**number
@@ -134,20 +133,16 @@ class Ring:
     def state(self) -> dict[str, Any]:
         """Return everything as plain values."""
         return {
-            "finest": self.finest,
-            "start": self.start,
-            "end": self.end,
-            "total": self.total,
-            "too_old": self.too_old,
+            **pick(self, *NUMBERS),
             "levels": [[level.base, level.values.astype("<f8").tobytes()] for level in self.levels],
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Ring:
         """Return the ring that `state` described; ValueError if it cannot have."""
-        ring = cls(finest=float(state["finest"]))
-        ring.start, ring.end = float(state["start"]), float(state["end"])
-        ring.total, ring.too_old = float(state["total"]), float(state["too_old"])
+        ring = cls()
+        for name in NUMBERS:
+            setattr(ring, name, float(state[name]))
         for depth, (base, values) in enumerate(state["levels"]):
             array = np.frombuffer(values, "<f8").astype(np.float64)
             if len(array) != BINS or not np.isfinite(array).all():
@@ -225,8 +220,6 @@ class Ring:
 
 
 MAX_OBSERVED = 64  # pieces of a batch; enough to tell and cheap enough for every batch
-MIN_TILED_SHARE = 0.5  # share of pieces that begin exactly where the one before ends
-SAME_LENGTH = 1e-3  # relative difference of lengths that are equal
 HALVED_AFTER = 4096  # pieces, after which old ones count half
 
 
@@ -242,7 +235,7 @@ class Grain:
     @property
     def seconds(self) -> float:
         """The length of a sample, or 0 for requests."""
-        return self._length if self._tiled > MIN_TILED_SHARE * self._pieces else 0.0
+        return self._length if 2 * self._tiled > self._pieces else 0.0
 
     @property
     def edge(self) -> float:
@@ -255,9 +248,8 @@ class Grain:
         before = np.concatenate(([self._last_end], end[:-1]))
         lengths = end - start
         length = median(lengths)
-        follows = (np.abs(start - before) <= SAME_LENGTH * length) & (
-            np.abs(lengths - length) <= SAME_LENGTH * length
-        )
+        off = np.maximum(np.abs(start - before), np.abs(lengths - length))
+        follows = off <= MAX_SPACING_ERROR * length
         if self._pieces > HALVED_AFTER:
             self._pieces, self._tiled = self._pieces // 2, self._tiled // 2
         self._pieces += len(start)
@@ -280,7 +272,7 @@ class Grain:
 
 MAX_REQUESTS = 2**14  # 0.4 MiB, as much as the bins of a long job; more are added up in bins
 HISTORY_BINS = 2**15  # of each direction, 0.25 MiB
-UNKNOWN, READ, WRITE = 0, 1, 2
+UNKNOWN, READ, WRITE = range(3)
 CODES = {None: UNKNOWN, "read": READ, "write": WRITE}
 
 Codes = npt.NDArray[np.int8]
@@ -311,7 +303,10 @@ class RequestHistory:
         known = np.zeros(len(start), np.int8) if codes is None else codes
         if not self._bins:
             before, self._count = self._count, self._count + len(start)
-            self._reserve(before)
+            if self._count > len(self._codes):
+                room = (1 << (self._count - 1).bit_length()) - before
+                self._numbers = np.pad(self._numbers[:, :before], ((0, 0), (0, room)))
+                self._codes = np.pad(self._codes[:before], (0, room))
             self._numbers[:, before : self._count] = start, end, amount
             self._codes[before : self._count] = known
             if self._count <= MAX_REQUESTS:
@@ -319,13 +314,6 @@ class RequestHistory:
             start, end, amount, known = self._requests()
             self._numbers, self._codes, self._count = np.empty((3, 0)), np.empty(0, np.int8), 0
         self._add_to_bins(start, np.maximum(end, start + SHORTEST_REQUEST), amount, known)
-
-    def _reserve(self, used: int) -> None:
-        if self._count > len(self._codes):
-            room = np.zeros((3, 1 << (self._count - 1).bit_length()))
-            room[:, :used], kinds = self._numbers[:, :used], np.zeros(room.shape[1], np.int8)
-            kinds[:used] = self._codes[:used]
-            self._numbers, self._codes = room, kinds
 
     def _requests(self) -> tuple[FloatArray, FloatArray, FloatArray, Codes]:
         start, end, amount = self._numbers[:, : self._count]
@@ -362,8 +350,7 @@ class RequestHistory:
     def signals(self, *, samples: bool = False) -> dict[str, Signal]:
         """Bandwidth of both directions, and of each where they are known; empty without any.
 
-        Args:
-            samples: whether they are samples of a metric, of which those of zero count, too.
+        Of the samples of a metric, those of zero count, too.
         """
         if self._bins:
             return self._signals_of_bins()

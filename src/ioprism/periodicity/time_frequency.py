@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import MissingPackageError, UsageError
-from ioprism.model.arrays import TINY, FloatArray, Signal
-from ioprism.periodicity import dft, harmonic
+from ioprism.model.arrays import FloatArray, Signal
+from ioprism.periodicity import dft, harmonic, limits
 from ioprism.periodicity.results import Period
+from ioprism.periodicity.sampling import MIN_SAMPLES
 from ioprism.periodicity.segments import average_blocks
 from ioprism.periodicity.spectrum import (
     Ranges,
@@ -34,7 +34,6 @@ HAAR = ("haar", "db1")
 MORLET = 6.0  # radians per scale (Torrence and Compo, 1998)
 SCALES_PER_OCTAVE = 6
 COLUMNS = 1024  # instants of a scalogram, enough for any screen
-SAMPLES_PER_PERIOD = 8  # of the approximation at the chosen level
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,11 +56,14 @@ def find_by_wavelet(signal: Signal) -> Period | None:
     mean = picture.power.mean(axis=1)
     strongest = int(np.argmax(mean))
     frequency = 1.0 / float(picture.periods[strongest])
-    low, high = (round(frequency * f / spectrum.step) for f in (0.9, 1.1))
+    low, high = (
+        round(frequency * f / spectrum.step)
+        for f in (1.0 - limits.SAME_PERIOD, 1.0 + limits.SAME_PERIOD)
+    )
     bin_ = low + int(np.argmax(spectrum.power[low : high + 1]))
-    evidence = harmonic.at_frequency(spectrum, bin_ * spectrum.step)
+    frequency = harmonic.at_frequency(spectrum, bin_ * spectrum.step).frequency
     confidence = float(mean[strongest] / mean.sum())
-    return harmonic.describe(signal, spectrum, evidence, method="wavelet", confidence=confidence)
+    return harmonic.describe(signal, spectrum, frequency, method="wavelet", confidence=confidence)
 
 
 def approximate(signal: Signal, *, wavelet: str = "haar", level: int) -> Signal:
@@ -71,34 +73,39 @@ def approximate(signal: Signal, *, wavelet: str = "haar", level: int) -> Signal:
         UsageError: the wavelet is unknown, or the level is too high for the signal.
         MissingPackageError: a wavelet other than Haar needs PyWavelets.
     """
-    _check_level(signal, level)
+    most = highest_level(len(signal.values))
+    if not 0 <= level <= most:
+        raise UsageError(
+            f"level {level} makes no sense for {len(signal.values)} samples: "
+            f"it must be between 0 and {most}.\nHint: leave --level out to have it chosen."
+        )
     smoother = _haar if wavelet in HAAR else _other(wavelet)
     return Signal(signal.start, signal.interval, smoother(signal.values, level))
 
 
 def highest_level(samples: int) -> int:
-    """The level that leaves at least eight blocks."""
-    return max(0, int(math.log2(max(samples, 1) / 8)))
+    """The level that leaves as many samples as a period needs."""
+    return max(0, int(math.log2(max(samples, 1) / MIN_SAMPLES)))
 
 
 def choose_level(signal: Signal, *, frequency: float) -> int:
     """The smoothest level that keeps eight samples per period of a frequency (Hz)."""
-    kept = 1.0 / (frequency * signal.interval * SAMPLES_PER_PERIOD)
+    kept = 1.0 / (frequency * signal.interval * MIN_SAMPLES)
     wanted = int(math.log2(kept)) if kept >= 1.0 else 0
     return min(wanted, highest_level(len(signal.values)))
 
 
-def scalogram(signal: Signal, *, columns: int = COLUMNS) -> Scalogram:
+def scalogram(signal: Signal) -> Scalogram:
     """Continuous wavelet transform with Morlet's wavelet, by fast Fourier transform."""
     samples = len(signal.values)
     span = samples * signal.interval
-    shortest = harmonic.SAMPLES_PER_PERIOD * signal.interval
-    octaves = max(0.0, math.log2(span / harmonic.MIN_REPETITIONS / shortest))
+    shortest = limits.MIN_SAMPLES_PER_PERIOD * signal.interval
+    octaves = max(0.0, math.log2(span / limits.MIN_SPECTRUM_REPETITIONS / shortest))
     periods = shortest * 2 ** (np.arange(int(octaves * SCALES_PER_OCTAVE) + 1) / SCALES_PER_OCTAVE)
     transform = np.fft.fft(signal.values - float(signal.values.mean()))
     cycles = np.fft.fftfreq(samples, d=signal.interval).astype(np.float64)
     radians: FloatArray = 2 * math.pi * cycles
-    block = -(-samples // columns)
+    block = -(-samples // COLUMNS)
     edges = np.arange(0, samples, block)
     sizes = np.diff(edges, append=samples)
     rows = [
@@ -116,15 +123,6 @@ def _morlet_power(
     # Without the usual factor sqrt(scale), cosines of equal amplitude get equal power.
     window = np.where(radians > 0, np.exp(-0.5 * (scale * radians - MORLET) ** 2), 0.0)
     return np.abs(np.fft.ifft(transform * window)) ** 2
-
-
-def _check_level(signal: Signal, level: int) -> None:
-    most = highest_level(len(signal.values))
-    if not 0 <= level <= most:
-        raise UsageError(
-            f"level {level} makes no sense for {len(signal.values)} samples: "
-            f"it must be between 0 and {most}.\nHint: leave --level out to have it chosen."
-        )
 
 
 def _haar(values: FloatArray, level: int) -> FloatArray:
@@ -182,11 +180,10 @@ def find_hybrid_period(
     spectrum = periodogram(signal)
     if hybrid is None or spectrum is None:
         return None
-    peak = replace(harmonic.at_frequency(spectrum, hybrid.frequency), frequency=hybrid.frequency)
     return harmonic.describe(
         signal,
         spectrum,
-        peak,
+        hybrid.frequency,
         method="hybrid",
         confidence=hybrid.confidence,
         ranges=hybrid.valid_ranges,
@@ -198,18 +195,18 @@ def analyse_hybrid(
 ) -> Hybrid | None:
     """Smooth, transform and slide, as in the paper.
 
-    Args:
-        signal: the signal.
-        wavelet: the mother wavelet.
-        level: of the decomposition; None for the smoothest that keeps eight samples per
-            period of the strongest frequency.
+    Without a level, the smoothest that keeps eight samples per period of the strongest frequency.
     """
     if level is None:
-        level = _chosen_level(signal)
+        frequencies, shares = power_spectrum(signal)
+        repeating, level = shares[limits.FEWEST_REPETITIONS - 1 :], 0
+        if repeating.any():
+            strongest = limits.FEWEST_REPETITIONS - 1 + int(np.argmax(repeating))
+            level = choose_level(signal, frequency=float(frequencies[strongest]))
     smooth = approximate(signal, wavelet=wavelet, level=level)
     chosen = dft.fundamental(smooth, dft.dominant(dft.candidates(smooth)))
     span = signal.end - signal.start
-    if chosen is None or round(chosen.frequency * span) < dft.FIRST_REPEATING:
+    if chosen is None or round(chosen.frequency * span) < limits.FEWEST_REPETITIONS:
         return None
     transform = np.fft.rfft(smooth.values - float(smooth.values.mean()))
     frequency = refine(transform, round(chosen.frequency * span)) / span
@@ -218,21 +215,10 @@ def analyse_hybrid(
     return Hybrid(level, smooth, frequency, chosen.confidence, amplitude, phase, ranges)
 
 
-def _chosen_level(signal: Signal) -> int:
-    frequencies, shares = power_spectrum(signal)
-    repeating = shares[dft.FIRST_REPEATING - 1 :]
-    if not repeating.any():
-        return 0
-    strongest = float(frequencies[dft.FIRST_REPEATING - 1 + int(np.argmax(repeating))])
-    return choose_level(signal, frequency=strongest)
-
-
-PERIODS_PER_WINDOW = 4
-WINDOWS_PER_STEP = 4  # overlap: each instant is in this many windows
+PERIODS_PER_WINDOW = 4  # each window begins a period after the last
 MIN_WINDOW = 16  # samples
 PADDING = 4
-WINDOW_SAMPLES = 512  # at most in a window of a picture
-WINDOW_COLUMNS, WINDOW_ROWS = 512, 96  # of a picture
+WINDOW_COLUMNS, WINDOW_ROWS = 512, 96  # of a picture, and samples in a window of it at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +228,6 @@ class Moment:
     start: float  # seconds
     end: float
     frequency: float  # Hz; 0 if nothing happens in the window
-    power_share: float  # of the window's variance, 0 to 1
 
 
 def find_in_windows(signal: Signal) -> Period | None:
@@ -252,89 +237,69 @@ def find_in_windows(signal: Signal) -> Period | None:
     if spectrum is None or whole is None:
         return None
     moments = period_over_time(signal, window=PERIODS_PER_WINDOW * whole.seconds)
-    agreeing = [moment for moment in moments if _agrees(moment, whole.frequency)]
+    agreeing = [
+        moment
+        for moment in moments
+        if moment.frequency > 0.0
+        and abs(moment.frequency - whole.frequency) <= 1.0 / (moment.end - moment.start)
+    ]
     if not agreeing:
         return None
     frequencies = np.array([moment.frequency for moment in agreeing])
-    evidence = harmonic.at_frequency(spectrum, whole.frequency)
+    frequency = harmonic.at_frequency(spectrum, whole.frequency).frequency
     period = harmonic.describe(
-        signal, spectrum, evidence, method="stft", confidence=len(agreeing) / len(moments)
+        signal, spectrum, frequency, method="stft", confidence=len(agreeing) / len(moments)
     )
-    ranges = _merge_ranges(agreeing)
+    ranges: list[tuple[float, float]] = []
+    for moment in agreeing:
+        if ranges and moment.start <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], moment.end)
+        else:
+            ranges.append((moment.start, moment.end))
     return replace(
         period,
         spread=float((1.0 / frequencies).std()),
-        valid_ranges=ranges,
+        valid_ranges=tuple(ranges),
         repetitions=int(sum(end - start for start, end in ranges) / period.seconds + 1e-9),
     )
 
 
 def period_over_time(signal: Signal, *, window: float) -> tuple[Moment, ...]:
-    """Find the strongest frequency in overlapping windows.
-
-    Args:
-        signal: the signal.
-        window: length of a window, in seconds.
-    """
+    """Find the strongest frequency in overlapping windows of a length (seconds)."""
     samples = min(len(signal.values), max(MIN_WINDOW, round(window / signal.interval)))
-    step = max(1, samples // WINDOWS_PER_STEP)
-    pieces = np.lib.stride_tricks.sliding_window_view(signal.values, samples)[::step]
-    pieces = (pieces - pieces.mean(axis=1, keepdims=True)) * np.hanning(samples)
-    power = np.abs(np.fft.rfft(pieces, PADDING * samples, axis=1)) ** 2
-    first = PADDING * harmonic.MIN_REPETITIONS
-    power[:, : int(np.ceil(first))] = 0.0
-    strongest = power.argmax(axis=1)
-    totals = np.maximum(power.sum(axis=1), TINY)
-    peaks = np.take_along_axis(power, strongest[:, None], axis=1)[:, 0]
-    starts = signal.start + signal.interval * step * np.arange(len(pieces))
+    step = max(1, samples // PERIODS_PER_WINDOW)
+    power = _power_in_windows(signal.values, samples, step)
+    power[:, : math.ceil(PADDING * limits.MIN_SPECTRUM_REPETITIONS)] = 0.0
+    starts = signal.start + signal.interval * step * np.arange(len(power))
     length = samples * signal.interval
+    frequencies = power.argmax(axis=1) / (PADDING * length)
     return tuple(
-        Moment(float(start), float(start + length), float(bin_ / (PADDING * length)), float(share))
-        for start, bin_, share in zip(starts, strongest, peaks / totals, strict=True)
+        Moment(start, start + length, frequency)
+        for start, frequency in zip(starts.tolist(), frequencies.tolist(), strict=True)
     )
 
 
-def spectrogram(signal: Signal, *, window: float) -> Scalogram:
-    """Power over time and period in windows of equal length.
+def _power_in_windows(values: FloatArray, samples: int, step: int) -> FloatArray:
+    """The padded power spectrum of each window of so many samples, one row per window."""
+    pieces = np.lib.stride_tricks.sliding_window_view(values, samples)[::step]
+    pieces = (pieces - pieces.mean(axis=1, keepdims=True)) * np.hanning(samples)
+    power: FloatArray = np.abs(np.fft.rfft(pieces, PADDING * samples, axis=1)) ** 2
+    return power
 
-    Args:
-        signal: the signal.
-        window: length of a window, in seconds.
-    """
-    wanted = max(1, round(window / signal.interval / WINDOW_SAMPLES))
+
+def spectrogram(signal: Signal, *, window: float) -> Scalogram:
+    """Power over time and period in windows of equal length (seconds)."""
+    wanted = max(1, round(window / signal.interval / WINDOW_COLUMNS))
     values = average_blocks(signal, min(wanted, max(1, len(signal.values) // MIN_WINDOW)))
     samples = min(len(values.values), max(MIN_WINDOW, round(window / values.interval)))
     step = max(1, (len(values.values) - samples) // WINDOW_COLUMNS)
-    pieces = np.lib.stride_tricks.sliding_window_view(values.values, samples)[::step]
-    pieces = (pieces - pieces.mean(axis=1, keepdims=True)) * np.hanning(samples)
-    power = np.abs(np.fft.rfft(pieces, PADDING * samples, axis=1)) ** 2
+    power = _power_in_windows(values.values, samples, step)
     frequencies = np.arange(power.shape[1]) / (PADDING * samples * values.interval)
     shortest, longest = 2.0 * values.interval, samples * values.interval
     periods = np.geomspace(shortest, longest, WINDOW_ROWS)
     rows = np.array([np.interp(1.0 / periods, frequencies, column) for column in power]).T
-    return _over_all_time(values, rows, periods, samples=samples, step=step)
-
-
-def _over_all_time(
-    signal: Signal, rows: FloatArray, periods: FloatArray, *, samples: int, step: int
-) -> Scalogram:
-    """Give every moment the window whose middle is nearest, up to both ends."""
-    times = np.linspace(signal.start, signal.end, WINDOW_COLUMNS)
-    middles = (times - signal.start) / signal.interval - samples / 2
+    # Every moment gets the window whose middle is nearest, up to both ends.
+    times = np.linspace(values.start, values.end, WINDOW_COLUMNS)
+    middles = (times - values.start) / values.interval - samples / 2
     nearest = np.clip(np.rint(middles / step).astype(np.int64), 0, rows.shape[1] - 1)
     return Scalogram(times, periods, rows[:, nearest])
-
-
-def _agrees(moment: Moment, frequency: float) -> bool:
-    resolution = 1.0 / (moment.end - moment.start)
-    return moment.frequency > 0.0 and abs(moment.frequency - frequency) <= resolution
-
-
-def _merge_ranges(moments: Sequence[Moment]) -> Ranges:
-    ranges: list[tuple[float, float]] = []
-    for moment in moments:
-        if ranges and moment.start <= ranges[-1][1]:
-            ranges[-1] = (ranges[-1][0], moment.end)
-        else:
-            ranges.append((moment.start, moment.end))
-    return tuple(ranges)

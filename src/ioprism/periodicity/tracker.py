@@ -17,43 +17,21 @@ from typing import Any
 from msgspec import convert
 
 from ioprism.model.arrays import FloatArray, Signal
+from ioprism.model.result import pick
+from ioprism.periodicity import limits, looks
 from ioprism.periodicity.describe import first_due, predict_next_phase
 from ioprism.periodicity.detect import Options
-from ioprism.periodicity.limits import SAME_PERIOD
-from ioprism.periodicity.looks import (
-    MIN_PHASES,
-    FrequencyRange,
-    PredictionRecord,
-    by_phases,
-    change_point,
-    frequency_ranges,
-    held_since,
-    latest_distance,
-    phase_starts,
-    relative_difference,
-    share_of_look,
-    silence,
-    usual_distance,
-    what_is_seen,
-    with_spectrum,
-)
 from ioprism.periodicity.of_signal import answer_of_directions, main_period
-from ioprism.periodicity.results import MAX_LATENESS, MAX_SILENT_PERIODS, ExpectedPhase, Period
+from ioprism.periodicity.results import ExpectedPhase, Period
 from ioprism.periodicity.sampling import MIN_SAMPLES, is_coarse
 from ioprism.periodicity.segments import Segmentations, segments
 from ioprism.periodicity.spectrum import has_line
 from ioprism.periodicity.stream_buffers import Codes, Grain, RequestHistory, Ring
 
-ANALYSES_PER_PERIOD = 4
 # Seconds of the signal between two analyses; one takes 2 to 6 ms (measured), and more than a few
 # answers per second are of no use to a scheduler, however short the period.
 MIN_ANALYSIS_STEP = 0.25
 ANALYSES_PER_SPAN = 32  # of the window, until a period is known
-SPECTRUM_GROWTH = 1.5  # the spectrum, which is costly, is asked again when the window has grown so
-PHASES_SHARE = 0.9  # of the false-alarm level; the rest is left to the spectrum
-MIN_ELAPSED_SHARE = 0.8  # of a period, after which the next phase may have begun
-MAX_LOST_PERIODS = 3.0  # without a phase, after which it has ended
-KEPT_ANSWERS = 64  # recent answers
 # Attributes of a tracker that its state holds as they are.
 SAVED = ("window", "equal", "suspected", "rival", "last_beat", "spectrum_due", "spectrum_looks")
 
@@ -62,7 +40,7 @@ SAVED = ("window", "equal", "suspected", "rival", "last_beat", "spectrum_due", "
 class TrackerSettings:
     """How to follow a period."""
 
-    max_false_alarm: float = 0.01  # of announcing a period where there is none, over all looks
+    max_false_alarm: float = limits.LEVEL  # of announcing a period without one, over all looks
     equal_answers: int = 3  # in a row, after which only the last periods count
     last_periods: int = 16
 
@@ -84,7 +62,7 @@ class Prediction:
     window: tuple[float, float]  # seconds, the stretch that the period was found in
     period: Period | None
     next_phase: ExpectedPhase | None
-    probabilities: tuple[FrequencyRange, ...]
+    probabilities: tuple[looks.FrequencyRange, ...]
     change: PeriodChange | None = None  # announced with this prediction
     direction: str = "both"  # of the requests that the period is of: read, write or both
     phase_distance: float | None = None  # seconds between phases so far, period or not
@@ -107,12 +85,12 @@ class Tracker:
         self.settings = settings
         self.ring = Ring()
         self.grain = Grain()
-        self.record = PredictionRecord()
+        self.record = looks.PredictionRecord()
         self.history = RequestHistory()
         self.latest: Prediction | None = None
         self._window = -math.inf  # where the stretch begins that is looked at
         self._period: Period | None = None
-        self._answers: deque[float | None] = deque(maxlen=KEPT_ANSWERS)
+        self._answers: deque[float | None] = deque(maxlen=looks.KEPT_ANSWERS)
         self._equal = 0  # answers in a row
         self._suspected: float | None = None  # when a change may have happened
         self._last_beat: float | None = None  # when the latest phase of the period began
@@ -125,14 +103,7 @@ class Tracker:
     def add(
         self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes | None = None
     ) -> None:
-        """Add requests: start and end in seconds, amount in bytes; in any order.
-
-        Args:
-            start: when each began.
-            end: when it ended.
-            amount: what it moved.
-            codes: its direction, as `live.history` writes it; None if it is not known.
-        """
+        """Add requests in any order: start and end in seconds, bytes, directions if known."""
         if len(start):
             self.grain.observe(start, end)
             self.ring.add(start, end, amount)
@@ -146,8 +117,7 @@ class Tracker:
     def predict(self, *, analyse: bool = True) -> Prediction | None:
         """Answer with all that was added so far, or None if there is nothing yet.
 
-        Args:
-            analyse: whether an analysis may be made now if one is due; else the last one counts.
+        If no analysis may be made now, the last one counts, even if one is due.
         """
         now = self.ring.end
         if analyse and self.due:
@@ -174,15 +144,16 @@ class Tracker:
         options = Options(max_false_alarm=self.settings.max_false_alarm)
         answer = answer_of_directions(signals, options)
         period = main_period(answer)
-        phase = None if period is None else predict_next_phase(answer.signal, period)
+        expected = None
+        if period is not None:
+            phase = predict_next_phase(answer.signal, period)
+            expected = None if phase is None else self.record.expect(phase, period)
         self.latest = Prediction(
             time=now,
             window=(answer.signal.start, now),
             period=period,
-            next_phase=None
-            if phase is None or period is None
-            else self.record.expect(phase, period),
-            probabilities=frequency_ranges(self._answers),
+            next_phase=expected,
+            probabilities=looks.frequency_ranges(self._answers),
             direction=self.history.direction or answer.direction,
             phase_distance=None if self.latest is None else self.latest.phase_distance,
             final=True,
@@ -212,33 +183,42 @@ class Tracker:
             look = self._follow(signal, parts, before)
         self._remember(look, before)
         change = self._change(before, look)
-        self._narrow(now)
+        if self._period is not None and self._equal >= self.settings.equal_answers:
+            # After enough equal answers only the last periods count.
+            recent = now - self.settings.last_periods * self._period.seconds
+            self._window = max(self._window, recent)
+            # A job with a period needs no more memory the longer it runs: twice what is looked at.
+            self.ring.forget_before(2 * self._window - now)
         self._due = now + max(self._step(look, now), MIN_ANALYSIS_STEP)
         self.latest = Prediction(
             time=now,
             window=(look.signal.start, now),
             period=self._period,
             next_phase=self._expect_next(look, now),
-            probabilities=frequency_ranges(self._answers),
+            probabilities=looks.frequency_ranges(self._answers),
             change=change,
-            phase_distance=usual_distance(parts),
+            phase_distance=looks.usual_distance(parts),
         )
 
     def _search(self, signal: Signal, parts: Segmentations) -> Look:
         """Look for a period where none is known; chance is held against every look."""
         level, period = self.settings.max_false_alarm, None
-        seen = what_is_seen(parts)
-        if max(parts.counts) >= MIN_PHASES and seen != self._seen and not is_coarse(signal):
-            period = by_phases(signal, parts, level=PHASES_SHARE * level)
+        seen = looks.what_is_seen(parts)
+        if (
+            max(parts.counts) >= limits.MIN_SURE_PHASES
+            and seen != self._seen
+            and not is_coarse(signal)
+        ):
+            period = looks.by_phases(signal, parts, level=limits.LIVE_PHASES_WEIGHT * level)
         self._seen = seen
         span = signal.end - signal.start
         if period is None and span >= self._spectrum_due:
-            self._spectrum_due = SPECTRUM_GROWTH * span
+            self._spectrum_due = limits.SPECTRUM_GROWTH * span
             if not has_line(signal):
                 return Look(signal, parts, None)
             self._spectrum_looks += 1
-            share = (1.0 - PHASES_SHARE) * share_of_look(self._spectrum_looks)
-            period = with_spectrum(signal, parts, level=share * level)
+            share = (1.0 - limits.LIVE_PHASES_WEIGHT) * looks.share_of_look(self._spectrum_looks)
+            period = looks.with_spectrum(signal, parts, level=share * level)
         return Look(signal, parts, period)
 
     def _follow(self, signal: Signal, parts: Segmentations, known: Period) -> Look:
@@ -247,32 +227,36 @@ class Tracker:
         if newer is not None:
             return newer
         level = self.settings.max_false_alarm
-        period = by_phases(signal, parts, level=level, known=known)
-        if period is None or silence(signal, period) > MAX_SILENT_PERIODS:
+        period = looks.by_phases(signal, parts, level=level, known=known)
+        if period is None or looks.silence(signal, period) > limits.MAX_SILENT_PERIODS:
             period = (
-                with_spectrum(signal, parts, level=level) if known.method != "phases" else None
+                looks.with_spectrum(signal, parts, level=level)
+                if known.method != "phases"
+                else None
             ) or period
-        if period is None or silence(signal, period) > MAX_LOST_PERIODS:
+        if period is None or looks.silence(signal, period) > limits.MAX_LOST_PERIODS:
             # One look that finds nothing may be that of a phase half reported.
             return Look(
-                signal, parts, known if silence(signal, known) <= MAX_LOST_PERIODS else None
+                signal,
+                parts,
+                known if looks.silence(signal, known) <= limits.MAX_LOST_PERIODS else None,
             )
-        if relative_difference(period.seconds, known.seconds) <= SAME_PERIOD:
+        if looks.relative_difference(period.seconds, known.seconds) <= limits.SAME_PERIOD:
             self._rival = None
             return Look(signal, parts, period)
         confirmed = (
             self._rival is not None
-            and relative_difference(period.seconds, self._rival) <= SAME_PERIOD
+            and looks.relative_difference(period.seconds, self._rival) <= limits.SAME_PERIOD
         )
         self._rival = period.seconds
         return Look(signal, parts, period if confirmed else known)
 
     def _after_change(self, signal: Signal, parts: Segmentations, known: Period) -> Look | None:
         """The period since the distances of phases changed, if they did and there is one."""
-        starts = phase_starts(parts, known)
-        if starts is not None and (place := change_point(starts)) is not None:
+        starts = looks.phase_starts(parts, known)
+        if starts is not None and (place := looks.change_point(starts)) is not None:
             self._suspected = float(starts[place])
-        elif silence(signal, known) > MAX_SILENT_PERIODS:
+        elif looks.silence(signal, known) > limits.MAX_SILENT_PERIODS:
             self._suspected = self._suspected or self._last_beat
         if self._suspected is None:
             return None
@@ -280,10 +264,10 @@ class Tracker:
         if len(recent.values) < MIN_SAMPLES:
             return None
         new_parts = segments(recent)
-        period = by_phases(recent, new_parts, level=self.settings.max_false_alarm)
-        if period is None or silence(recent, period) > MAX_SILENT_PERIODS:
+        period = looks.by_phases(recent, new_parts, level=self.settings.max_false_alarm)
+        if period is None or looks.silence(recent, period) > limits.MAX_SILENT_PERIODS:
             return None
-        if relative_difference(period.seconds, known.seconds) <= SAME_PERIOD:
+        if looks.relative_difference(period.seconds, known.seconds) <= limits.SAME_PERIOD:
             self._suspected = None
             return None
         return Look(recent, new_parts, period)
@@ -294,7 +278,7 @@ class Tracker:
         same = (
             period is not None
             and before is not None
-            and relative_difference(period.seconds, before.seconds) <= SAME_PERIOD
+            and looks.relative_difference(period.seconds, before.seconds) <= limits.SAME_PERIOD
         )
         self._equal = self._equal + 1 if same else int(period is not None)
         self._period = period
@@ -305,22 +289,22 @@ class Tracker:
 
     def _change(self, before: Period | None, look: Look) -> PeriodChange | None:
         """What to announce; a new period also begins a new stretch to look at."""
-        now, period = look.signal.end, look.period
+        period = look.period
+        if period is None and before is not None:
+            # The last beat may be the first of another period, so it stays in sight.
+            last = before.valid_ranges[-1][1]
+            self._begin(last if self._last_beat is None else min(last, self._last_beat))
+            return PeriodChange(last, before.seconds, None)
         if period is None:
-            return None if before is None else self._announce_end(before, now)
-        if before is None:
-            return PeriodChange(held_since(period, now), None, period.seconds)
-        if relative_difference(period.seconds, before.seconds) <= SAME_PERIOD:
             return None
-        since = look.signal.start if self._suspected is not None else held_since(period, now)
+        if before is None:
+            return PeriodChange(period.valid_ranges[-1][0], None, period.seconds)
+        if looks.relative_difference(period.seconds, before.seconds) <= limits.SAME_PERIOD:
+            return None
+        changed = self._suspected is not None
+        since = look.signal.start if changed else period.valid_ranges[-1][0]
         self._begin(since)
         return PeriodChange(since, before.seconds, period.seconds)
-
-    def _announce_end(self, before: Period, now: float) -> PeriodChange:
-        """The last beat may be the first of another period, so it stays in sight."""
-        last = before.valid_ranges[-1][1] if before.valid_ranges else now
-        self._begin(last if self._last_beat is None else min(last, self._last_beat))
-        return PeriodChange(last, before.seconds, None)
 
     def _begin(self, moment: float) -> None:
         """Forget what was before a moment: another period holds from there on."""
@@ -329,23 +313,17 @@ class Tracker:
         self._spectrum_due, self._spectrum_looks = 0.0, 0
         self.record.forget()
 
-    def _narrow(self, now: float) -> None:
-        """After enough equal answers only the last periods count."""
-        if self._period is None or self._equal < self.settings.equal_answers:
-            return
-        self._window = max(self._window, now - self.settings.last_periods * self._period.seconds)
-        # A job with a period needs no more memory the longer it runs: twice what is looked at.
-        self.ring.forget_before(2 * self._window - now)
-
     def _step(self, look: Look, now: float) -> float:
         """How far the signal must move on before another analysis is worth its cost."""
         if look.period is not None and look.period.method != "phases":
             return look.period.seconds
         if look.period is not None:
-            step = min(look.period.seconds / ANALYSES_PER_PERIOD, latest_distance(look.parts) / 2)
+            step = min(
+                look.period.seconds / looks.LOOKS_PER_PERIOD, looks.latest_distance(look.parts) / 2
+            )
             # Where the next phase may have begun, its first requests were too few to tell.
-            due = now - look.period.phases[-1][0] > MIN_ELAPSED_SHARE * look.period.seconds
-            return step / ANALYSES_PER_PERIOD if due else step
+            due = now - look.period.phases[-1][0] > (1.0 - limits.QUARTER) * look.period.seconds
+            return step / looks.LOOKS_PER_PERIOD if due else step
         return max((now - look.signal.start) / ANALYSES_PER_SPAN, look.signal.interval)
 
     def _expect_next(self, look: Look, now: float) -> ExpectedPhase | None:
@@ -359,7 +337,7 @@ class Tracker:
         """The same answer for a later moment, with the first phase after it as the next one."""
         phase, period = latest.next_phase, latest.period
         if phase is not None and period is not None:
-            late = min(period.spread, MAX_LATENESS * period.seconds)
+            late = min(period.spread, limits.QUARTER * period.seconds)
             start = first_due(phase.start, period.seconds, now=now, late=late)
             phase = replace(phase, start=start, end=phase.end + start - phase.start)
         return replace(
@@ -381,17 +359,9 @@ class Tracker:
             "period": None if self._period is None else asdict(self._period),
             "answers": list(self._answers),
             **{name: getattr(self, f"_{name}") for name in SAVED},
-            "latest": self._latest_state(),
-        }
-
-    def _latest_state(self) -> dict[str, Any] | None:
-        if self.latest is None:
-            return None
-        phase = self.latest.next_phase
-        return {
-            "time": self.latest.time,
-            "window": self.latest.window,
-            "next_phase": None if phase is None else asdict(phase),
+            "latest": None
+            if self.latest is None
+            else pick(self.latest, "time", "window", "next_phase"),
         }
 
     @classmethod
@@ -400,22 +370,19 @@ class Tracker:
         tracker = cls(settings)
         tracker.ring = Ring.from_state(state["ring"])
         tracker.grain = Grain.from_state(state["grain"])
-        tracker.record = PredictionRecord.from_state(state["record"])
+        tracker.record = looks.PredictionRecord.from_state(state["record"])
         tracker.history = RequestHistory.from_state(state.get("history"))
         tracker._period = convert(state["period"], Period | None)
         tracker._answers.extend(state["answers"])
         for name in SAVED:
             setattr(tracker, f"_{name}", state[name])
-        tracker.latest = tracker._latest_from_state(state.get("latest"))
+        latest = state.get("latest")
+        if latest is not None:
+            tracker.latest = Prediction(
+                time=latest["time"],
+                window=tuple(latest["window"]),
+                period=tracker._period,
+                next_phase=convert(latest["next_phase"], ExpectedPhase | None),
+                probabilities=looks.frequency_ranges(tracker._answers),
+            )
         return tracker
-
-    def _latest_from_state(self, state: Mapping[str, Any] | None) -> Prediction | None:
-        if state is None:
-            return None
-        return Prediction(
-            time=state["time"],
-            window=tuple(state["window"]),
-            period=self._period,
-            next_phase=convert(state["next_phase"], ExpectedPhase | None),
-            probabilities=frequency_ranges(self._answers),
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,11 +74,21 @@ class Phases(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism phases --json` says."""
-        return {
-            "layers": {
-                name: _layer_dict(layer_phases) for name, layer_phases in self.layers.items()
+        return self._document(list)
+
+    def to_stream(self) -> dict[str, Any]:
+        """Return what `to_dict` does, with iterators: a million phases are not dicts at once."""
+        return self._document(iter)
+
+    def _document(self, rows: Callable[[Iterator[dict[str, Any]]], Any]) -> dict[str, Any]:
+        layers = {
+            name: {
+                **pick(layer, "gap_threshold", "resolution", "bursts"),
+                "phases": rows(pick(phase, *KEYS) for phase in layer.phases),
             }
+            for name, layer in self.layers.items()
         }
+        return {"layers": layers}
 
     def to_frame(self) -> pl.DataFrame:
         """Return one row per phase."""
@@ -108,6 +118,7 @@ _FRAME = pl.Schema(
 
 
 COMMON_KEYS = ("start", "end", "kind", "ranks", "operations", "bytes")
+KEYS = (*COMMON_KEYS, "fastest", "slowest", "typical")
 
 
 def _flat(phase: Phase) -> dict[str, Any]:
@@ -117,14 +128,6 @@ def _flat(phase: Phase) -> dict[str, Any]:
         "fastest_time": phase.fastest.time,
         "slowest_rank": phase.slowest.rank,
         "slowest_time": phase.slowest.time,
-    }
-
-
-def _layer_dict(layer: LayerPhases) -> dict[str, Any]:
-    keys = (*COMMON_KEYS, "fastest", "slowest", "typical")
-    return {
-        **pick(layer, "gap_threshold", "resolution", "bursts"),
-        "phases": [pick(phase, *keys) for phase in layer.phases],
     }
 
 
@@ -164,58 +167,39 @@ def phases_beside(
             has="counters only",
             hint="record the job with extended tracing: export DXT_ENABLE_IO_TRACE=1",
         )
-    segmenting = _Segmenting(trace, engine, settings, _span(busy))
-    segmented = {name: segmenting.of(name, rows) for name, rows in _layers(busy, layer)}
-    borders = {name: segments.borders for name, segments in segmented.items()}
+    first, last = busy.select(pl.col("start").min(), pl.col("end").max()).row(0)
+    span = 0.0 if first is None else float(last - first)
+    thresholds: dict[str, float] = {}
+    borders: dict[str, Borders] = {}
+    bursts: dict[str, Borders | None] = {}
+    for name, rows in _layers(busy, layer):
+        start, end = rows["start"].to_numpy(), rows["end"].to_numpy()
+        thresholds[name], borders[name] = phase_borders(start, end, settings, span=span)
+        # A layer that never rests is cut where its data rate rises.
+        streams = len(borders[name][0]) == 1 and len(start) >= FEWEST_FOR_BURSTS
+        streams &= settings == PhaseSettings()
+        bursts[name] = _bursts(trace, engine, name) if streams else None
+        borders[name] = bursts[name] or borders[name]
     asked = (PhaseShares(borders),) if trace.partitions else ()
     tables = engine.run(trace, *others, *asked) if others or asked else ()
     shares = tables[-1] if asked else heat_shares(trace.counters["HEATMAP"], borders)
     layers = {
         name: LayerPhases(
-            segments.threshold,
-            tuple(_phases_of_layer(segments.borders, shares.filter(layer=name))),
+            threshold,
+            tuple(_phases_of_layer(borders[name], shares.filter(layer=name))),
             resolution.get(name),
-            segments.bursts,
+            bursts[name] is not None,
         )
-        for name, segments in segmented.items()
+        for name, threshold in thresholds.items()
     }
     return Phases(layers), tables[: len(others)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Segments:
-    threshold: float  # seconds
-    borders: Borders
-    bursts: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Segmenting:
-    """Cuts layers into phases."""
-
-    trace: Trace
-    engine: Engine
-    settings: PhaseSettings
-    span: float  # seconds from the first call of any layer to the last
-
-    def of(self, layer: str, busy: pl.DataFrame) -> _Segments:
-        """Cut a layer's busy time at its gaps, or where its data rate rises if it never rests."""
-        start, end = busy["start"].to_numpy(), busy["end"].to_numpy()
-        threshold, borders = phase_borders(start, end, self.settings, span=self.span)
-        streams = len(borders[0]) == 1 and len(start) >= FEWEST_FOR_BURSTS
-        bursts = self._bursts(layer) if streams and self.settings == PhaseSettings() else None
-        return _Segments(threshold, bursts or borders, bursts is not None)
-
-    def _bursts(self, layer: str) -> Borders | None:
-        try:
-            return burst_borders(bandwidth(self.trace, self.engine, layer=layer))
-        except NotEnoughDetailError:  # metadata calls alone have no data rate
-            return None
-
-
-def _span(busy: pl.DataFrame) -> float:
-    first, last = busy.select(pl.col("start").min(), pl.col("end").max()).row(0)
-    return 0.0 if first is None else float(last - first)
+def _bursts(trace: Trace, engine: Engine, layer: str) -> Borders | None:
+    try:
+        return burst_borders(bandwidth(trace, engine, layer=layer))
+    except NotEnoughDetailError:  # metadata calls alone have no data rate
+        return None
 
 
 def _layers(busy: pl.DataFrame, chosen: str | None) -> Iterator[tuple[str, pl.DataFrame]]:

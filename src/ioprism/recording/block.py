@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ioprism.errors import UsageError
+from ioprism.model.trace import MIB
 from ioprism.recording.command import last_words
 from ioprism.recording.tracer import BASE, find_strace
 from ioprism.units import format_bytes, format_counted
@@ -68,7 +69,7 @@ def block_tracer(name: str) -> BlockTracer:
     strace = find_strace() if name != "python" else None
     if name == "strace" and strace is None:
         raise UsageError("strace is not installed.\nHint: use tracer='python'.")
-    return InterpreterCalls() if strace is None else AttachedStrace(strace.path, strace.version)
+    return InterpreterCalls() if strace is None else AttachedStrace(strace.where, strace.version)
 
 
 @contextmanager
@@ -192,7 +193,7 @@ class InterpreterCalls:
         for direction, counter in (("read", "rchar"), ("write", "wchar")):
             whole = _kernel_counters().get(counter, 0) - self._before.get(counter, 0)
             rest = whole - self._bytes_moved[direction]
-            if rest > max(NOTICEABLE * whole, MIN_UNSEEN):
+            if rest > max(NOTICEABLE * whole, MIB):
                 missed.append(
                     f"{format_bytes(rest)} of the {format_bytes(whole)} that the process "
                     f"{'wrote' if direction == 'write' else 'read'} (by libraries in C, or through "
@@ -280,7 +281,7 @@ class InterpreterCalls:
             self._bytes_moved.update(dict.fromkeys(MOVED[call], result))
 
 
-NOTICEABLE, MIN_UNSEEN = 0.05, 2**20  # of all bytes, and bytes: modules and pipes are always there
+NOTICEABLE = 0.05  # of all bytes, and 1 MiB: modules and pipes are always there
 MOVED = {"read": ["read"], "pread64": ["read"], "write": ["write"], "pwrite64": ["write"],
          "sendfile": ["read", "write"]}  # fmt: skip
 # What Python's functions are called in a trace, and their arguments: a file to open, a path, a

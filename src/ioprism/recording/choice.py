@@ -16,6 +16,7 @@ from typing import Literal
 
 from ioprism.errors import UsageError
 from ioprism.recording.command import CommandLine, Linkage, ask, read_linkage
+from ioprism.recording.schedulers import SCHEDULERS
 from ioprism.recording.tracer import (
     IN_KERNEL,
     INHERITED,
@@ -28,7 +29,6 @@ from ioprism.recording.tracer import (
     glibc_version,
     hidden_stat,
     preload,
-    preload_obstacle,
     ptrace_works,
 )
 
@@ -44,24 +44,13 @@ EXCLUDED = "/etc, /dev, /usr, /bin, /boot, /lib, /opt, /sbin, /sys, /proc and /v
 
 
 @dataclass(frozen=True, slots=True)
-class Darshan:
+class Darshan(Tracer):
     """A runtime library of Darshan."""
 
-    library: str
-    number: str
+    name = "darshan"
+
     linkage: Linkage
     log_variables: tuple[str, ...] = ()  # that it was built to take the log's folder from
-    name: str = "darshan"
-
-    @property
-    def version(self) -> str:
-        """Its name and version."""
-        return f"Darshan {self.number}"
-
-    @property
-    def where(self) -> str:
-        """The library that is preloaded."""
-        return self.library
 
     def obstacle(self, command: CommandLine) -> str | None:
         """Return why it cannot record this command, or None."""
@@ -75,7 +64,7 @@ class Darshan:
                     f"this Darshan was built for {', '.join(sorted(ours))}, and the program uses "
                     f"{', '.join(sorted(theirs))}"
                 )
-        return preload_obstacle(command, "Darshan")
+        return Tracer.obstacle(self, command)
 
     def blind_spots(self, command: CommandLine) -> tuple[str, ...]:
         """Return what it cannot see of this command."""
@@ -109,7 +98,7 @@ class Darshan:
             _make_day_folders(folder)
             names = (*self.log_variables[:1], "DARSHAN_LOGPATH")
             variables |= {"DARSHAN_ENABLE_NONMPI": "1", **dict.fromkeys(names, str(folder))}
-        return preload(command, self.library, variables)
+        return preload(command, self.where, variables)
 
 
 def _make_day_folders(folder: Path) -> None:
@@ -125,8 +114,9 @@ def find_darshan() -> list[Darshan]:
     for folder in _folders():
         path = folder / LIBRARY
         if path.is_file() and (linkage := read_linkage(path)) is not None:
-            made = Darshan(str(path), _version(folder), linkage, _log_variables(folder))
-            libraries.setdefault(str(path.resolve()), made)
+            version = f"Darshan {_version(folder)}"
+            library = Darshan(version, str(path), linkage, _log_variables(folder))
+            libraries.setdefault(str(path.resolve()), library)
     return list(libraries.values())
 
 
@@ -152,13 +142,10 @@ def _folders() -> Iterator[Path]:
     yield from (Path(path) for path in os.environ.get("LD_LIBRARY_PATH", "").split(":") if path)
     yield from map(Path, SYSTEM)
     if shutil.which("spack"):
-        yield from _libraries_below(
-            Path(ask(["spack", "location", "-i", "darshan-runtime"]).strip())
-        )
-    if module_hint():
-        shown = ask(
-            ["bash", "-lc", f"module show {module_hint()!s} 2>&1".replace("module load ", "")]
-        )
+        spack = ask(["spack", "location", "-i", "darshan-runtime"]).strip()
+        yield from _libraries_below(Path(spack))
+    if hint := module_hint():
+        shown = ask(["bash", "-lc", f"module show {hint.removeprefix('module load ')} 2>&1"])
         for path in dict.fromkeys(re.findall(r"(/[^\s:\"']+)/(?:bin|lib|lib64)\b", shown)):
             yield from _libraries_below(Path(path))
 
@@ -169,19 +156,13 @@ def _libraries_below(root: Path) -> Iterator[Path]:
 
 
 def _version(folder: Path) -> str:
-    try:
-        text = (folder / "pkgconfig" / "darshan-runtime.pc").read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return "of unknown version"
+    text = _text(folder / "pkgconfig" / "darshan-runtime.pc")
     match = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
     return match[1] if match else "of unknown version"
 
 
 def _log_variables(folder: Path) -> tuple[str, ...]:
-    try:
-        text = (folder.parent / "bin" / "darshan-config").read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ()
+    text = _text(folder.parent / "bin" / "darshan-config")
     match = re.search(r'^DARSHAN_LOG_ENV="([\w,]+)"', text, re.MULTILINE)
     return tuple(match[1].split(",")) if match else ()
 
@@ -207,11 +188,6 @@ class Choice:
     reason: str
 
 
-def find_tracers(name: str) -> Sequence[Tracer]:
-    """Return what is installed of a tracer, the most likely first."""
-    return FIND[name]()
-
-
 def choose_tracer(command: CommandLine, name: str = "auto") -> Choice:
     """Return the tracer for a command.
 
@@ -221,21 +197,18 @@ def choose_tracer(command: CommandLine, name: str = "auto") -> Choice:
     wanted = _preference(command) if name == "auto" else (name,)
     problems: dict[str, str] = {}
     for kind in wanted:
-        for tracer in find_tracers(kind):
+        for tracer in FIND[kind]():
             problem = tracer.obstacle(command)
             if problem is None:
                 why = _reason(kind, command) if name == "auto" else "chosen with --tracer"
-                return Choice(tracer, why + _passed_over(problems))
+                passed_over = (f"; {name}: {problem}" for name, problem in problems.items())
+                return Choice(tracer, why + "".join(passed_over))
             problems.setdefault(kind, problem)
         problems.setdefault(kind, "not installed")
     if name == "auto":
         listed = "; ".join(f"{kind}: {problem}" for kind, problem in problems.items())
         raise UsageError(f"no tracer can record this command ({listed}).\nHint: {_hint('strace')}")
     raise UsageError(f"{name} cannot record this command: {problems[name]}.\nHint: {_hint(name)}")
-
-
-def _passed_over(problems: Mapping[str, str]) -> str:
-    return "".join(f"; {name}: {problem}" for name, problem in problems.items())
 
 
 def _hint(name: str) -> str:
@@ -246,11 +219,8 @@ def _hint(name: str) -> str:
 def _preference(command: CommandLine) -> tuple[str, ...]:
     if command.program.static:
         return ("strace",)
-    return (
-        ("darshan", "dftracer", "strace")
-        if command.program.mpi
-        else ("dftracer", "darshan", "strace")
-    )
+    first = ("darshan", "dftracer") if command.program.mpi else ("dftracer", "darshan")
+    return (*first, "strace")
 
 
 def _reason(name: str, command: CommandLine) -> str:
@@ -272,45 +242,18 @@ FIND: Mapping[str, Callable[[], Sequence[Tracer]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """How a scheduler is asked for a job."""
-
-    lines: tuple[str, ...]  # what every job needs; users change the numbers
-    job: str  # the variable that holds the job's number
-    submit: str
-
-
-BATCHES: Mapping[str, Batch] = {
-    "slurm": Batch(
-        ("#SBATCH --job-name=record", "#SBATCH --nodes=1", "#SBATCH --time=00:30:00"),
-        "SLURM_JOB_ID",
-        "sbatch",
-    ),
-    "pbs": Batch(
-        ("#PBS -N record", "#PBS -l select=1", "#PBS -l walltime=00:30:00"), "PBS_JOBID", "qsub"
-    ),
-    "lsf": Batch(("#BSUB -J record", "#BSUB -nnodes 1", "#BSUB -W 00:30"), "LSB_JOBID", "bsub <"),
-    "flux": Batch(
-        ("# flux: --job-name=record", "# flux: --nodes=1", "# flux: --time-limit=30m"),
-        "FLUX_JOB_ID",
-        "flux batch",
-    ),
-}
-
-
 def job_script(scheduler: str, words: Sequence[str], choice: Choice, *, repeat: int) -> str:
     """Return a script that records the command in a job, into a folder named after the job."""
-    batch, tracer = BATCHES[scheduler], choice.tracer
+    batch, tracer = SCHEDULERS[scheduler], choice.tracer
     times = f" --repeat {repeat}" if repeat > 1 else ""
     lines = [
         "#!/bin/bash",
-        *batch.lines,
+        *batch.header("record", nodes=1, minutes=30),  # users change the numbers
         "",
         f"# Submit with: {batch.submit} FILE",
         f"# Recorded with {tracer.version} ({choice.reason}).",
         *(['cd "$PBS_O_WORKDIR"'] if scheduler == "pbs" else []),
-        f'ioprism record -o "record-${batch.job}" --tracer {tracer.name}{times} -- \\',
+        f'ioprism record -o "record-${batch.job_variable}" --tracer {tracer.name}{times} -- \\',
         f"    {shlex.join(words)}",
     ]
     return "\n".join(lines) + "\n"
@@ -333,19 +276,11 @@ class Check:
     hint: str = ""
 
 
-def check_machine(folder: Path) -> tuple[Check, ...]:
-    """Return what can be used to record here.
-
-    Args:
-        folder: where traces would be written.
-    """
-    return tuple(_checks(folder))
-
-
-def _checks(folder: Path) -> Iterator[Check]:
+def check_machine(folder: Path) -> Iterator[Check]:
+    """Yield what can be used to record here, with traces in this folder."""
     yield from _darshan()
     for name in ("dftracer", "strace"):
-        tracers = find_tracers(name)
+        tracers = FIND[name]()
         if not tracers:
             yield Check(name, "missing", "not installed", INSTALL[name])
         for tracer in tracers:
@@ -363,7 +298,7 @@ def _checks(folder: Path) -> Iterator[Check]:
 
 
 def _darshan() -> Iterator[Check]:
-    libraries = [tracer for tracer in find_tracers("darshan") if isinstance(tracer, Darshan)]
+    libraries = find_darshan()
     if not libraries:
         hint = module_hint()
         yield Check("darshan", "missing", "libdarshan.so was not found", hint or INSTALL["darshan"])
@@ -375,7 +310,7 @@ def _darshan() -> Iterator[Check]:
 def _ptrace(strace: Strace) -> Check:
     scope = _text(SCOPE)
     detail = f"ptrace_scope is {scope}" if scope else "the kernel has no ptrace_scope"
-    if ptrace_works(strace.path):
+    if ptrace_works(strace.where):
         return Check("ptrace", "ok", f"a program can be traced ({detail})")
     hint = "start the container with --cap-add=SYS_PTRACE"
     if scope.isdigit() and int(scope) >= ONLY_ROOT:
@@ -419,7 +354,8 @@ def _folder(folder: Path) -> Check:
 
 
 def _text(path: Path) -> str:
+    """Return the content of a file, or nothing where it cannot be read."""
     try:
         return path.read_text("utf-8").strip()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         return ""

@@ -19,7 +19,7 @@ import shutil
 import signal
 import struct
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -86,7 +86,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 LOADED, DYNAMIC, INTERPRETER = 1, 2, 3  # types of segments
-END, NEEDED, STRING_TABLE = 0, 1, 5  # tags of the dynamic segment
+NEEDED, STRING_TABLE = 1, 5  # tags of the dynamic segment
 MPI_LIBRARIES = ("libmpi", "libpmpi", "libfmpi")  # MPICH and Open MPI, their profiling and Fortran
 
 
@@ -118,11 +118,7 @@ def read_linkage(path: Path) -> Linkage | None:
 def _linkage(content: mmap.mmap) -> Linkage:
     """Follow the program headers to the interpreter and to the list of libraries."""
     wide, order = content[4] == 2, "<" if content[5] == 1 else ">"
-    (table,) = (
-        struct.unpack_from(f"{order}Q", content, 32)
-        if wide
-        else struct.unpack_from(f"{order}I", content, 28)
-    )
+    (table,) = struct.unpack_from(f"{order}{'Q' if wide else 'I'}", content, 32 if wide else 28)
     size, count = struct.unpack_from(f"{order}HH", content, 54 if wide else 42)
     segments = [_segment(content, table + n * size, order, wide=wide) for n in range(count)]
     static = all(kind != INTERPRETER for kind, *_ in segments)
@@ -182,8 +178,8 @@ class Program:
     @property
     def name(self) -> str:
         """The program's file name; for Python, that of the script."""
-        script = _python_script(self.words) if self.python else None
-        return Path(script or self.words[0]).name
+        scripts = (word for word in self.words if self.python and word.endswith(".py"))
+        return Path(next(scripts, self.words[0])).name
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +198,14 @@ class CommandLine:
         """
         if self.launcher is None:
             return list(self.words)
-        insert = PASS_VARIABLES.get(self.launcher)
-        if insert is None:
+        if self.launcher == "srun":
+            return _srun(self.words, variables)
+        form = PASS_VARIABLES.get(self.launcher)
+        if form is None:
             return self.with_prefix(["env", *(f"{k}={v}" for k, v in variables.items())])
-        return insert(self.words, variables)
+        options = [word.format(name=k, value=v) for k, v in variables.items() for word in form]
+        head = 2 if self.launcher == "flux" else 1  # `flux run`
+        return [*self.words[:head], *options, *self.words[head:]]
 
     def exporting(self, variables: Mapping[str, str]) -> CommandLine:
         """Return the command whose launcher passes these variables on; without one, itself."""
@@ -306,17 +306,13 @@ def _starts(words: Sequence[str], name: str) -> tuple[int, ...]:
     return tuple(starts)
 
 
-Insert = Callable[[Sequence[str], Mapping[str, str]], list[str]]
-
-
-def _open_mpi(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
-    options = [word for item in variables.items() for word in ("-x", "=".join(item))]
-    return [words[0], *options, *words[1:]]
-
-
-def _hydra(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
-    options = [word for name, value in variables.items() for word in ("-genv", name, value)]
-    return [words[0], *options, *words[1:]]
+# Launchers' options that pass on a variable, before all their other options.
+PASS_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "open-mpi": ("-x", "{name}={value}"),
+    "hydra": ("-genv", "{name}", "{value}"),
+    "jsrun": ("-E", "{name}={value}"),
+    "flux": ("--env={name}={value}",),
+}
 
 
 def _srun(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
@@ -340,49 +336,16 @@ def _srun(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
     return [words[0], f"--export={','.join([*kept, *pairs])}", *rest]
 
 
-def _jsrun(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
-    options = [word for item in variables.items() for word in ("-E", "=".join(item))]
-    return [words[0], *options, *words[1:]]
-
-
-def _flux(words: Sequence[str], variables: Mapping[str, str]) -> list[str]:
-    return [*words[:2], *(f"--env={name}={value}" for name, value in variables.items()), *words[2:]]
-
-
-PASS_VARIABLES: Mapping[str, Insert] = {
-    "open-mpi": _open_mpi,
-    "hydra": _hydra,
-    "srun": _srun,
-    "jsrun": _jsrun,
-    "flux": _flux,
-}
-
-
 def _program(words: Sequence[str]) -> Program:
-    executable = shutil.which(words[0])
-    path = Path(executable or words[0])
-    linkage = read_linkage(path)
-    python = PYTHON.fullmatch(path.name) is not None or _is_python_script(path)
-    return Program(
-        words=tuple(words),
-        linkage=linkage,
-        python=python,
-        mpi=linkage.uses_mpi if linkage and not python else _names_mpi4py(words),
-    )
-
-
-def _is_python_script(path: Path) -> bool:
-    first = _head(path).partition(b"\n")[0]
-    return first.startswith(b"#!") and b"python" in first
-
-
-def _python_script(words: Sequence[str]) -> str | None:
-    return next((word for word in words if word.endswith(".py")), None)
-
-
-def _names_mpi4py(words: Sequence[str]) -> bool:
-    scripts = [word for word in words if Path(word).is_file()]
-    return any(b"mpi4py" in _head(Path(word)) for word in scripts)
+    path = Path(shutil.which(words[0]) or words[0])
+    linkage, first = read_linkage(path), _head(path).partition(b"\n")[0]
+    script = first.startswith(b"#!") and b"python" in first
+    python = script or PYTHON.fullmatch(path.name) is not None
+    if linkage and not python:
+        mpi = linkage.uses_mpi
+    else:
+        mpi = any(b"mpi4py" in _head(Path(word)) for word in words if Path(word).is_file())
+    return Program(tuple(words), linkage, python, mpi)
 
 
 def _head(path: Path) -> bytes:

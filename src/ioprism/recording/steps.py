@@ -27,7 +27,7 @@ from ioprism.errors import BrokenTraceError, OutputError, UsageError
 from ioprism.formats.registry import read_trace
 from ioprism.model.trace import Trace
 from ioprism.recording.choice import Choice, choose_tracer
-from ioprism.recording.command import CommandLine, Program, parse_command
+from ioprism.recording.command import QUICK, CommandLine, Program, parse_command
 from ioprism.recording.tracer import Tracer
 from ioprism.storage.recordings import RecordedRun, Recording, read_recording, write_recording
 from ioprism.text import printable
@@ -41,55 +41,35 @@ LINGER = 3.0  # seconds that processes left behind may take to end before they a
 POLL = 0.005  # seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a program ended."""
-
-    seconds: float
-    exit_code: int | None  # None where a signal ended it
-    signal: int | None
-    started: float  # seconds since 1970
-    left_running: int = 0  # processes that it started and that still run
-
-
-def run_program(
-    words: Sequence[str],
-    *,
-    environment: Mapping[str, str] | None = None,
-    stdout: int | None = None,
-    stderr: int | None = None,
-) -> Outcome:
-    """Run a program to its end.
-
-    Args:
-        words: the program and its arguments.
-        environment: variables that are added to ours.
-        stdout: the file descriptor for its output; None: ours.
-        stderr: the same for its messages.
+def _run(
+    plan: Plan, words: Sequence[str], environment: Mapping[str, str], folder: str = ""
+) -> RecordedRun:
+    """Run a program to its end, with variables added to ours.
 
     Raises:
-        OSError: it cannot be started.
+        UsageError: it cannot be started.
     """
     before = _children()
     with _signals_held() as mask, _subreaper():
         started, clock = time.time(), time.monotonic()
-        process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
-            words,
-            env={**os.environ, **(environment or {})},
-            stdout=stdout,
-            stderr=stderr,
-            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),  # noqa: PLW1509
-        )
+        try:
+            process = subprocess.Popen(  # noqa: S603 - running the user's command is the purpose
+                words,
+                env={**os.environ, **environment},
+                stdout=plan.stdout,
+                stderr=plan.stderr,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),  # noqa: PLW1509
+            )
+        except OSError as error:
+            raise UsageError(
+                f"{printable(words[0])} cannot be started: {error.strerror}.\n"
+                "Hint: check the file and its permissions."
+            ) from error
         code = _wait(process)
         seconds = time.monotonic() - clock
         left = _wait_for_rest(before)
-    return Outcome(
-        seconds=seconds,
-        exit_code=code if code >= 0 else None,
-        signal=-code if code < 0 else None,
-        started=started,
-        left_running=left,
-    )
+    exit_code, number = (code, None) if code >= 0 else (None, -code)
+    return RecordedRun(folder, seconds, exit_code, number, started, left)
 
 
 @contextmanager
@@ -159,7 +139,6 @@ def _children() -> set[int]:
 
 CALLS = 3000  # of the probe: 0.1 s with a tracer that takes 30 µs a call
 PROBES = 3  # times that the probe runs each way; the fastest counts, as others disturb it
-TIMEOUT = 20.0  # seconds
 PROBE = """
 import os, sys, time
 target = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY, 0o600)
@@ -177,17 +156,11 @@ class TracerCost:
     per_call: float
     per_process: float  # to start and end a process
 
-    def seconds(self, *, calls: float, processes: float) -> float:
-        """Return what it adds to a number of calls and processes."""
-        return self.per_call * calls + self.per_process * processes
-
 
 def measure_cost(tracer: Tracer, folder: Path) -> TracerCost | None:
     """Return what the tracer adds to a small write on this machine; None where it does not run.
 
-    Args:
-        tracer: what to measure.
-        folder: where the probe may write; it is left as it was.
+    The folder is left as it was.
     """
     place = folder / "probe"
     place.mkdir()
@@ -198,22 +171,17 @@ def measure_cost(tracer: Tracer, folder: Path) -> TracerCost | None:
         return None
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    calls = min(inside for inside, _ in traced) - min(inside for inside, _ in plain)
-    around = min(outside for _, outside in traced) - min(outside for _, outside in plain)
-    return TracerCost(max(calls, 0.0) / CALLS, max(around, 0.0))
+    calls, around = (
+        max(0.0, min(run[part] for run in traced) - min(run[part] for run in plain))
+        for part in (0, 1)
+    )
+    return TracerCost(calls / CALLS, around)
 
 
 def _run_once(tracer: Tracer | None, place: Path) -> tuple[float, float]:
     """Return the seconds in the probe's calls, and those around them."""
-    words: tuple[str, ...] = (
-        sys.executable,
-        "-I",
-        "-S",
-        "-c",
-        PROBE,
-        str(place / "data"),
-        str(CALLS),
-    )
+    options = ("-I", "-S", "-c", PROBE, str(place / "data"), str(CALLS))
+    words: tuple[str, ...] = (sys.executable, *options)
     environment: dict[str, str] = {}
     if tracer is not None:
         traces = place / "traces"
@@ -228,7 +196,7 @@ def _run_once(tracer: Tracer | None, place: Path) -> tuple[float, float]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        timeout=TIMEOUT,
+        timeout=QUICK,
         check=True,
     )
     whole = time.perf_counter() - began
@@ -252,6 +220,8 @@ class Plan:
     choice: Choice
     folder: Path
     cost: TracerCost | None  # measured here; None where the probe did not run
+    stdout: int | None = None  # the file descriptor for the program's output; None: ours
+    stderr: int | None = None  # the same for its messages
 
     @property
     def blind_spots(self) -> tuple[str, ...]:
@@ -260,7 +230,13 @@ class Plan:
 
 
 def plan_recording(
-    words: Sequence[str], *, folder: Path | None, tracer: str = "auto", overwrite: bool = False
+    words: Sequence[str],
+    *,
+    folder: Path | None,
+    tracer: str = "auto",
+    overwrite: bool = False,
+    stdout: int | None = None,
+    stderr: int | None = None,
 ) -> Plan:
     """Choose the tracer, make the folder, and measure the tracer's cost.
 
@@ -276,7 +252,7 @@ def plan_recording(
         )
     choice = choose_tracer(command, tracer)
     target = make_folder(folder, command.program.name, overwrite=overwrite)
-    return Plan(command, choice, target, measure_cost(choice.tracer, target))
+    return Plan(command, choice, target, measure_cost(choice.tracer, target), stdout, stderr)
 
 
 def _free_folder(program: str) -> Path:
@@ -324,22 +300,13 @@ def _is_recording(folder: Path) -> bool:
         return False
 
 
-def record_runs(
-    plan: Plan,
-    *,
-    repeat: int = 1,
-    untraced: bool = False,
-    stdout: int | None = None,
-    stderr: int | None = None,
-) -> Recording:
+def record_runs(plan: Plan, *, repeat: int = 1, untraced: bool = False) -> Recording:
     """Run the command, and note how each run ended; a run that is interrupted is the last one.
 
     Args:
         plan: what to run.
         repeat: how often.
         untraced: whether to run once more without the tracer, to compare the times.
-        stdout: the file descriptor for the program's output; None: ours.
-        stderr: the same for its messages.
 
     Raises:
         UsageError: the program cannot be started.
@@ -354,66 +321,37 @@ def record_runs(
     write_recording(recording)
     for number in range(1, repeat + 1):
         traces = plan.folder / f"run-{number}"
-        outcome = run_once(plan, traces, stdout=stdout, stderr=stderr)
-        run = RecordedRun(
-            folder=traces.name,
-            seconds=outcome.seconds,
-            exit_code=outcome.exit_code,
-            signal=outcome.signal,
-            started=outcome.started,
-            left_running=outcome.left_running,
-        )
+        run = run_once(plan, traces)
         recording = replace(recording, runs=(*recording.runs, run))
         write_recording(recording)
         if not run.succeeded:
             return recording
     if untraced:
-        outcome = _run(plan.command.words, {}, stdout, stderr)
-        recording = replace(recording, untraced_seconds=outcome.seconds)
+        seconds = _run(plan, plan.command.words, {}).seconds
+        recording = replace(recording, untraced_seconds=seconds)
         write_recording(recording)
     return recording
 
 
 def run_once(
-    plan: Plan,
-    traces: Path,
-    *,
-    variables: Mapping[str, str] | None = None,
-    stdout: int | None = None,
-    stderr: int | None = None,
-) -> Outcome:
+    plan: Plan, traces: Path, *, variables: Mapping[str, str] | None = None
+) -> RecordedRun:
     """Run the command once under the tracer.
 
     Args:
         plan: what to run.
         traces: a folder to make for its traces.
         variables: for the environment of the program, besides those of the tracer.
-        stdout: the file descriptor for the program's output; None: ours.
-        stderr: the same for its messages.
 
     Raises:
         UsageError: the program cannot be started.
     """
     traces.mkdir()
     start = plan.choice.tracer.start(plan.command.exporting(variables or {}), traces)
-    outcome = _run(start.words, {**start.environment, **(variables or {})}, stdout, stderr)
+    environment = {**start.environment, **(variables or {})}
+    run = _run(plan, start.words, environment, traces.name)
     _remove_empty(traces)
-    return outcome
-
-
-def _run(
-    words: Sequence[str],
-    environment: Mapping[str, str],
-    stdout: int | None,
-    stderr: int | None,
-) -> Outcome:
-    try:
-        return run_program(words, environment=environment, stdout=stdout, stderr=stderr)
-    except OSError as error:
-        raise UsageError(
-            f"{printable(words[0])} cannot be started: {error.strerror}.\n"
-            "Hint: check the file and its permissions."
-        ) from error
+    return run
 
 
 def _remove_empty(folder: Path) -> None:
@@ -461,14 +399,9 @@ def estimate_overhead(recording: Recording, run: RecordedRun, trace: Trace) -> O
                 lines += sum(1 for _ in file)
     population = trace.population
     processes = population.processes or population.ranks or 1
-    calls = lines or _counted_calls(trace)
+    calls = lines or characterise(trace, LocalEngine()).total.operations
     cost = TracerCost(**recording.cost)
-    return Overhead(cost.seconds(calls=calls, processes=processes), calls, processes)
-
-
-def _counted_calls(trace: Trace) -> int:
-    by_operation = characterise(trace, LocalEngine()).by_operation
-    return sum(part.operations for part in by_operation.values())
+    return Overhead(cost.per_call * calls + cost.per_process * processes, calls, processes)
 
 
 def delete_traces(recording: Recording) -> None:

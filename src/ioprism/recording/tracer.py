@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
 from ioprism.recording.command import CommandLine, ask
 
@@ -30,35 +30,29 @@ class Start:
     environment: Mapping[str, str]  # for the command itself
 
 
-class Tracer(Protocol):
+@dataclass(frozen=True, slots=True)
+class Tracer:
     """Something that records what a program does."""
 
-    @property
-    def name(self) -> str:
-        """How users choose it."""
-        ...
+    name: ClassVar[str]  # how users choose it
 
-    @property
-    def version(self) -> str:
-        """Its name and version, such as `strace 6.1`."""
-        ...
-
-    @property
-    def where(self) -> str:
-        """The program or library that is used."""
-        ...
+    version: str  # its name and version, such as `strace 6.1`
+    where: str  # the program that is started, or the library that is preloaded
 
     def obstacle(self, command: CommandLine) -> str | None:
         """Return why it cannot record this command, or None."""
-        ...
+        if command.program.static:
+            title = self.version.partition(" ")[0]
+            return f"the program is statically linked, so that {title} cannot be loaded into it"
+        return None
 
     def blind_spots(self, command: CommandLine) -> tuple[str, ...]:
         """Return what it cannot see of this command."""
-        ...
+        raise NotImplementedError
 
     def start(self, command: CommandLine, folder: Path) -> Start:
         """Return how to run the command so that traces go to an existing, empty folder."""
-        ...
+        raise NotImplementedError
 
 
 def preload(command: CommandLine, library: str, variables: Mapping[str, str]) -> Start:
@@ -69,13 +63,6 @@ def preload(command: CommandLine, library: str, variables: Mapping[str, str]) ->
     if command.launcher is None:
         return Start(command.words, wanted)
     return Start(tuple(command.with_environment(wanted)), {})
-
-
-def preload_obstacle(command: CommandLine, title: str) -> str | None:
-    """Return why a library cannot be preloaded into the program."""
-    if command.program.static:
-        return f"the program is statically linked, so that {title} cannot be loaded into it"
-    return None
 
 
 def glibc_version() -> tuple[int, int]:
@@ -100,44 +87,31 @@ PER_RANK = 'folder=$0; exec {strace} -o "$folder/$(hostname).$$.strace" -- "$@"'
 
 
 @dataclass(frozen=True, slots=True)
-class Strace:
+class Strace(Tracer):
     """The strace of this machine."""
 
-    path: str
-    number: tuple[int, int]
-    name: str = "strace"
+    name = "strace"
 
-    @property
-    def version(self) -> str:
-        """Its name and version."""
-        return f"strace {self.number[0]}.{self.number[1]}"
-
-    @property
-    def where(self) -> str:
-        """The program."""
-        return self.path
+    number: tuple[int, int]  # of its version
 
     def obstacle(self, command: CommandLine) -> str | None:
         """Return why it cannot record this command, or None."""
         del command
-        if ptrace_works(self.path):
-            return None
-        return "ptrace is not permitted here"
+        return None if ptrace_works(self.where) else "ptrace is not permitted here"
 
     def blind_spots(self, command: CommandLine) -> tuple[str, ...]:
         """Return what it cannot see of this command."""
-        hidden = [
+        mpi = "MPI-IO and HDF5 calls (only the system calls below them)"
+        return (
+            *([mpi] if command.program.mpi else []),
             "accesses to mapped files (mmap)",
             "requests submitted through io_uring",
-        ]
-        if command.program.mpi:
-            hidden.insert(0, "MPI-IO and HDF5 calls (only the system calls below them)")
-        return tuple(hidden)
+        )
 
     def start(self, command: CommandLine, folder: Path) -> Start:
         """Return how to run the command so that traces go to the folder."""
         filtered = ("--seccomp-bpf",) if self.number >= SECCOMP_SINCE else ()
-        strace = [self.path, *BASE, *filtered]
+        strace = [self.where, *BASE, *filtered]
         if command.launcher is None:
             # -D: the program is our child, and strace is not between us: signals and the exit
             # code are the program's, and what it leaves in the background is not waited for.
@@ -153,7 +127,8 @@ def find_strace() -> Strace | None:
     if path is None:
         return None
     version = re.search(r"version (\d+)\.(\d+)", ask([path, "--version"]))
-    return Strace(path, (int(version[1]), int(version[2])) if version else (0, 0))
+    number = (int(version[1]), int(version[2])) if version else (0, 0)
+    return Strace(f"strace {number[0]}.{number[1]}", path, number)
 
 
 def ptrace_works(strace: str) -> bool:
@@ -172,26 +147,10 @@ ASK = (
 
 
 @dataclass(frozen=True, slots=True)
-class DFTracer:
+class DFTracer(Tracer):
     """The DFTracer of a Python environment."""
 
-    library: str
-    number: str
-    name: str = "dftracer"
-
-    @property
-    def version(self) -> str:
-        """Its name and version."""
-        return f"DFTracer {self.number}"
-
-    @property
-    def where(self) -> str:
-        """The library that is preloaded."""
-        return self.library
-
-    def obstacle(self, command: CommandLine) -> str | None:
-        """Return why it cannot record this command, or None."""
-        return preload_obstacle(command, "DFTracer")
+    name = "dftracer"
 
     def blind_spots(self, command: CommandLine) -> tuple[str, ...]:
         """Return what it cannot see of this command."""
@@ -218,7 +177,7 @@ class DFTracer:
             "DFTRACER_WRITE_BUFFER_SIZE": str(KEPT_IN_MEMORY),
             "DFTRACER_LOG_FILE": str(folder / command.program.name),
         }
-        return preload(command, self.library, variables)
+        return preload(command, self.where, variables)
 
 
 def find_dftracer() -> DFTracer | None:
@@ -229,5 +188,5 @@ def find_dftracer() -> DFTracer | None:
     else:
         place = ask(["python3", "-c", ASK]).split("\n")[:2]
     if len(place) == 2 and (library := Path(place[0]) / LIBRARY).is_file():
-        return DFTracer(str(library), place[1])
+        return DFTracer(f"DFTracer {place[1]}", str(library))
     return None

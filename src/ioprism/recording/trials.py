@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from ioprism.characteristics.details import by_file
+from ioprism.comparison.changes import SAME
 from ioprism.comparison.repetitions import MAX_FALSE_ALARM, Difference, difference
 from ioprism.engine.base import Engine, LocalEngine
 from ioprism.errors import RunFailedError, TraceError
 from ioprism.formats.registry import read_trace
-from ioprism.model.trace import HEIGHT, Trace
+from ioprism.model.trace import HEIGHT, MIB, Trace
 from ioprism.model.usage import is_data
 from ioprism.recording.command import QUICK, CommandLine, call, last_words
 from ioprism.recording.steps import TRIALS, Plan, run_once
@@ -23,8 +24,7 @@ from ioprism.text import printable
 
 LFS = "lfs"  # Lustre's command
 
-BUFFER = 64 * 2**20  # bytes of an aggregator: four times ROMIO's default
-ALIGNMENT = 2**20  # bytes: the stripe size of Lustre, unless somebody changed it
+BUFFER = 64 * MIB  # bytes of an aggregator: four times ROMIO's default
 ALL_TARGETS = -1  # as a stripe count
 LARGE_RUN = 16  # ranks from which not every rank should be an aggregator: one per node is usual
 
@@ -150,7 +150,8 @@ def _libraries(command: CommandLine) -> Iterator[Hint]:
         unlocked = {"HDF5_USE_FILE_LOCKING": "FALSE"}
         yield Hint("no-file-locking", {}, unlocked, frozenset({"metadata"}), seen=False)
     if any(name.startswith("libpnetcdf") for name in needed):
-        aligned = f"nc_header_align_size={ALIGNMENT};nc_var_align_size={ALIGNMENT}"
+        # As the stripes of Lustre, unless somebody changed them.
+        aligned = f"nc_header_align_size={MIB};nc_var_align_size={MIB}"
         misaligned = frozenset({"misalignment", "misaligned-file"})
         yield Hint("alignment", {}, {"PNETCDF_HINTS": aligned}, misaligned, seen=False)
 
@@ -187,7 +188,6 @@ Judgement = Literal["gain", "no gain", "undecided"]
 MIN_ROUNDS = 4
 WORTH = 0.03  # of the run time: a gain below is not worth a line in a job script
 EARLY_SHARE = 0.1  # of the chance of a false gain, for all looks but the last together
-SAME_REQUESTS = 0.02  # sums of requests that differ by less are the same requests
 
 
 def judge(
@@ -247,8 +247,7 @@ def same_requests(before: Requests, after: Requests) -> bool:
     *old_sums, old_stripes = astuple(before)
     *new_sums, new_stripes = astuple(after)
     return old_stripes == new_stripes and all(
-        abs(old - new) <= SAME_REQUESTS * max(old, new)
-        for old, new in zip(old_sums, new_sums, strict=True)
+        abs(old - new) <= SAME * max(old, new) for old, new in zip(old_sums, new_sums, strict=True)
     )
 
 
@@ -283,8 +282,6 @@ def try_hints(
     *,
     rounds: int,
     output: OutputFolder | None = None,
-    stdout: int | None = None,
-    stderr: int | None = None,
 ) -> list[Trial]:
     """Run the command without and with each hint, round by round.
 
@@ -293,8 +290,6 @@ def try_hints(
         hints: what to try.
         rounds: how many at most.
         output: what the program makes here is removed before each run.
-        stdout: the file descriptor for the program's output; None: ours.
-        stderr: the same for its messages.
     """
     folder = plan.folder / TRIALS
     folder.mkdir()
@@ -304,10 +299,7 @@ def try_hints(
         active = [trial for trial in trials if trial.status == "undecided"]
         # Every other round goes backwards, so that no side is always the first.
         order: list[Trial | None] = [None, *active] if number % 2 else [*reversed(active), None]
-        outcomes = {
-            trial: _run_trial(plan, trial, folder, number, output, stdout=stdout, stderr=stderr)
-            for trial in order
-        }
+        outcomes = {trial: _run_trial(plan, trial, folder, number, output) for trial in order}
         plain, without = outcomes.pop(None)
         if not active or without is None:
             break
@@ -319,14 +311,7 @@ def try_hints(
 
 
 def _run_trial(
-    plan: Plan,
-    trial: Trial | None,
-    folder: Path,
-    number: int,
-    output: OutputFolder | None,
-    *,
-    stdout: int | None,
-    stderr: int | None,
+    plan: Plan, trial: Trial | None, folder: Path, number: int, output: OutputFolder | None
 ) -> tuple[Requests | None, float | None]:
     """Run once, and return the requests and the seconds; no seconds if the program failed."""
     traces = folder / f"{trial.hint.name if trial else 'without'}-{number}"
@@ -335,11 +320,13 @@ def _run_trial(
         if output is not None:
             striped = trial is not None and trial.hint.stripes is not None
             stack.enter_context(output.prepared(ALL_TARGETS if striped else output.count))
-        outcome = run_once(plan, traces, variables=variables, stdout=stdout, stderr=stderr)
-    requests = _requests(traces)
-    if requests is not None and output is not None:
-        requests = replace(requests, stripes=output.stripes())
-    return requests, outcome.seconds if outcome.exit_code == 0 else None
+        run = run_once(plan, traces, variables=variables)
+    requests = None
+    with suppress(TraceError):
+        requests = requests_of(read_trace(traces, grouping="one"), LocalEngine())
+        if output is not None:
+            requests = replace(requests, stripes=output.stripes())
+    return requests, run.seconds if run.succeeded else None
 
 
 def _judge(
@@ -365,10 +352,3 @@ def _judge(
             trial.status = "ignored"
             return
     trial.status = judge(base, trial.seconds, rounds=rounds, changes=changes)
-
-
-def _requests(folder: Path) -> Requests | None:
-    try:
-        return requests_of(read_trace(folder, grouping="one"), LocalEngine())
-    except TraceError:
-        return None

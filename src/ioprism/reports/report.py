@@ -64,7 +64,7 @@ class Report:
 
         text = form.page(self.document)
         if path is not None:
-            _write(text, Path(path), replace=replace)
+            atomic_write_text(Path(path), text, replace=replace)
         return text
 
     def write(self, path: str | Path, *, replace: bool = True) -> None:
@@ -80,7 +80,7 @@ class Report:
                 raise EndingError(Path(path), what="reports", known=known)
             self.to_html(path, replace=replace)
         else:
-            _write(form(self.document), Path(path), replace=replace)
+            atomic_write_text(Path(path), form(self.document), replace=replace)
 
     def show(self) -> None:
         """Tell the story in the terminal, or in a notebook's cell."""
@@ -99,7 +99,3 @@ class Report:
 def report_endings() -> tuple[str, ...]:
     """Return the endings of the files that reports can be written to."""
     return (".html", ".htm", *(f".{plugin.name}" for plugin in declared(GROUP)))
-
-
-def _write(text: str, path: Path, *, replace: bool) -> None:
-    atomic_write_text(path, text, replace=replace)

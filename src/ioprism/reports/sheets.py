@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -32,16 +32,9 @@ def first_advice(verdict: Verdict) -> str | None:
 def job_facts(document: Document) -> list[tuple[str, str]]:
     """What one wants to know of any job first."""
     characteristics = document.characteristics
-    job, read, write = (
-        characteristics.job,
-        characteristics.by_operation["read"],
-        characteristics.by_operation["write"],
-    )
-    hosts = (
-        f" on {format_count(characteristics.hosts)} hosts"
-        if characteristics.hosts and characteristics.hosts > 1
-        else ""
-    )
+    job, count = characteristics.job, characteristics.hosts
+    read, write = (characteristics.by_operation[kind] for kind in ("read", "write"))
+    hosts = f" on {format_count(count)} hosts" if count and count > 1 else ""
     rows = [
         ("program", printable(job.executable) if job.executable else "unknown"),
         ("ran for", format_seconds(job.runtime)),
@@ -86,17 +79,13 @@ class Sheet:
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name, _ in self.columns)
-        lines = "".join(f"<tr>{self._cells(row)}</tr>" for row in self.rows[:SHOWN_ROWS])
+        kinds = [kind for _, kind in self.columns]
+        rows = ([*map(in_words, kinds, row)] for row in self.rows[:SHOWN_ROWS])
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        lines = "".join(f"<tr>{row}</tr>" for row in cells)
         more = len(self.rows) - SHOWN_ROWS
         tail = f"<caption>and {more:,} more rows</caption>" if more > 0 else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody>{tail}</table>"
-
-    def _cells(self, row: list[Any]) -> str:
-        kinds = (kind for _, kind in self.columns)
-        return "".join(
-            f"<td>{escape(in_words(kind, cell))}</td>"
-            for kind, cell in zip(kinds, row, strict=True)
-        )
 
 
 AMOUNTS: Columns = (
@@ -174,7 +163,10 @@ def _bottlenecks(bottlenecks: Bottlenecks | None) -> Iterator[Sheet]:
     rows = [
         [
             " × ".join(b.view),
-            ", ".join(_record_part(view, name) for view, name in b.record.items()),
+            ", ".join(
+                f"unknown {view}" if name is None else f"{view} {printable(str(name))}"
+                for view, name in b.record.items()
+            ),
             b.label,
             round(b.severity, 1),
             b.time,
@@ -193,10 +185,6 @@ def _bottlenecks(bottlenecks: Bottlenecks | None) -> Iterator[Sheet]:
     yield Sheet("Bottlenecks by perspective", columns, rows, note)
 
 
-def _record_part(view: str, name: object) -> str:
-    return f"unknown {view}" if name is None else f"{view} {printable(str(name))}"
-
-
 def _phases(segmented: Phases | None) -> Iterator[Sheet]:
     if segmented is None:
         return
@@ -208,16 +196,18 @@ def _phases(segmented: Phases | None) -> Iterator[Sheet]:
     rows: Rows = [
         _phase_row(layer, number, phase)
         for layer, phases in segmented.layers.items()
-        for number, phase in sorted(
-            sorted(
-                enumerate(sorted(phases.phases, key=lambda p: p.start), start=1),
-                key=lambda one: one[1].start - one[1].end,
-            )[:MOST_PHASES]
-        )
+        for number, phase in _longest(phases.phases)
     ]
     every = sum(len(phases.phases) for phases in segmented.layers.values())
     note = f"The longest of {every:,}." if len(rows) < every else ""
     yield Sheet("Phases", columns, rows, note)
+
+
+def _longest(phases: Iterable[Phase]) -> list[tuple[int, Phase]]:
+    """The longest phases, in order, each with its number among all."""
+    numbered = list(enumerate(sorted(phases, key=lambda phase: phase.start), start=1))
+    by_length = sorted(numbered, key=lambda one: one[1].start - one[1].end)
+    return sorted(by_length[:MOST_PHASES], key=lambda one: one[0])
 
 
 def _phase_row(layer: str, number: int, phase: Phase) -> list[Any]:

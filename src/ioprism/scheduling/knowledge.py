@@ -15,7 +15,7 @@ from ioprism.scheduling.machine import SimulatedJob
 
 # Seconds between phases, or None: asked with all phases of a job until now (start, end, bytes).
 Predictor = Callable[[Sequence[tuple[float, float, float]]], float | None]
-SETTLED = 16  # phases
+SETTLED = 16  # phases; a period known for longer is looked at once in as many
 REMEMBERED = 4096  # phases of a job that a predictor is given
 
 
@@ -127,7 +127,6 @@ SAME_ANSWERS = 3  # in a row, after which FTIO's predictor takes only the last p
 LAST_PERIODS = 3.0  # as FTIO's predictor does
 FEWEST_PHASES = 3
 MOST_PHASES = 64  # that FTIO is asked about one by one; then every sixteenth
-SELDOM = 16
 
 
 class FtioPredictor:
@@ -149,12 +148,12 @@ class FtioPredictor:
     def __call__(self, phases: Sequence[tuple[float, float, float]]) -> float | None:
         """Return the period of phases (start, end, bytes), or None if FTIO finds none."""
         count = len(phases)
-        if count < FEWEST_PHASES or (count > MOST_PHASES and count % SELDOM):
+        if count < FEWEST_PHASES or (count > MOST_PHASES and count % SETTLED):
             return None
         hits, last = self._hits.get(phases[0][0], (0, None))
-        begin = (
-            phases[-1][1] - LAST_PERIODS * last if hits > SAME_ANSWERS and last else phases[0][0]
-        )
+        begin = phases[0][0]
+        if hits > SAME_ANSWERS and last:
+            begin = phases[-1][1] - LAST_PERIODS * last
         time, values = [], []
         for start, end, moved in phases:
             if end > begin:

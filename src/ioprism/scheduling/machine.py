@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from ioprism.scheduling.policies import Policy, Waiting
@@ -120,7 +120,6 @@ class _Running:
     step: int = 0
     waiting: Waiting | None = None
     served: float = math.inf
-    total: float = field(default=0.0)
 
     @property
     def iteration(self) -> Iteration:
@@ -138,13 +137,7 @@ def simulate(
 ) -> MachineRun:
     """Let jobs run until a horizon (seconds) on a file system of a bandwidth (bytes per second).
 
-    Args:
-        jobs: what they do.
-        policy: how the file system is shared.
-        knowledge: what the policy knows of the jobs' periods.
-        bandwidth: of the file system.
-        horizon: seconds to simulate.
-        turns_until: seconds; turns that begin earlier are kept for a picture.
+    Turns that begin before `turns_until` (seconds) are kept for a picture.
     """
     running = [
         _Running(job, JobRun(job.name, job.nodes), job.start + job.iterations[0].compute)
@@ -167,16 +160,17 @@ def simulate(
         _advance(running, rates, step, now, bandwidth, horizon)
         now += step
         for number, one in enumerate(running):
-            if one.waiting is not None and one.waiting.left <= DONE * one.total:
-                if one.waiting.arrival < turns_until:
-                    turns.append(ServedPhase(number, one.waiting.arrival, one.served, now))
-                _finish(number, one, knowledge, now)
+            phase = one.waiting
+            if phase is not None and phase.left <= DONE * phase.total:
+                if phase.arrival < turns_until:
+                    turns.append(ServedPhase(number, phase.arrival, one.served, now))
+                _finish(one, phase, knowledge, now)
     return MachineRun([one.run for one in running], turns, min(now, horizon))
 
 
 def _ask(number: int, one: _Running, knowledge: Knowledge, bandwidth: float, now: float) -> None:
     moved, age = one.iteration.bytes, now - one.job.start
-    one.total, one.served = moved, math.inf
+    one.served = math.inf
     one.waiting = Waiting(
         job=number,
         arrival=now,
@@ -212,11 +206,9 @@ def _advance(
         one.run.ideal_io += moved / min(one.job.bandwidth, bandwidth)
 
 
-def _finish(number: int, one: _Running, knowledge: Knowledge, now: float) -> None:
-    if one.waiting is None:
-        return
-    begin = one.waiting.arrival - one.job.start
-    knowledge.observe(number, start=begin, end=now - one.job.start, moved=one.total)
+def _finish(one: _Running, phase: Waiting, knowledge: Knowledge, now: float) -> None:
+    begin = phase.arrival - one.job.start
+    knowledge.observe(phase.job, start=begin, end=now - one.job.start, moved=phase.total)
     one.waiting = None
     one.run.phases += 1
     one.step += 1

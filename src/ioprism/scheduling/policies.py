@@ -62,7 +62,7 @@ def set_10(waiting: Sequence[Waiting], bandwidth: float) -> list[float]:
     for place, one in enumerate(waiting):
         members.setdefault(one.magnitude, []).append(place)
     demands = [sum(waiting[place].limit for place in places) for places in members.values()]
-    priorities = [priority_of(number) for number in members]
+    priorities = [10.0**-number for number in members]
     parts = divide_bandwidth(demands, priorities, bandwidth)
     rates = [0.0] * len(waiting)
     for places, part in zip(members.values(), parts, strict=True):
@@ -92,11 +92,6 @@ POLICIES: Mapping[str, Policy] = {
 def set_of(period: float | None) -> int:
     """The magnitude of a period (seconds): the rounded decimal logarithm."""
     return round(math.log10(UNKNOWN_PERIOD if period is None else max(period, 1e-3)))
-
-
-def priority_of(number: int) -> float:
-    """The weight of a set beside others."""
-    return 10.0**-number
 
 
 def divide_bandwidth(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import NormalDist, fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from ioprism.model.result import Result
@@ -13,7 +14,6 @@ from ioprism.scheduling.machine import MachineRun
 if TYPE_CHECKING:
     import polars as pl
 
-NORMAL = 1.959964  # 97.5 % quantile of the normal law, for the series of Cornish and Fisher (1938)
 BASELINE = "fair-share"  # what file systems do without a scheduler
 
 
@@ -85,26 +85,19 @@ class Schedule(Result):
         """Return one row per policy."""
         import polars as pl
 
-        rows = [
-            {
-                "policy": one.policy,
-                "phases": one.phases,
-                **_flat("utilisation", one.utilisation),
-                **_flat("io_slowdown", one.io_slowdown),
-                **_flat("max_stretch", one.max_stretch),
-            }
-            for one in self.outcomes
-        ]
+        rows = []
+        for one in self.outcomes:
+            row: dict[str, Any] = {"policy": one.policy, "phases": one.phases}
+            for name in ("utilisation", "io_slowdown", "max_stretch"):
+                value: Interval = getattr(one, name)
+                row |= {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
+            rows.append(row)
         return pl.DataFrame(rows)
 
     def find(self, policy: str, phases: str | None = None) -> PolicyOutcome | None:
         """The outcome of a policy."""
-        fitting = (
-            one
-            for one in self.outcomes
-            if one.policy == policy and (phases is None or one.phases == phases)
-        )
-        return next(fitting, None)
+        wanted = (one for one in self.outcomes if one.policy == policy)
+        return next((one for one in wanted if phases in (None, one.phases)), None)
 
     def gain(self, one: PolicyOutcome) -> Mapping[str, float] | None:
         """What a policy gains over fair share: relative changes; null without fair share."""
@@ -133,11 +126,10 @@ class Schedule(Result):
 
 def interval(values: Sequence[float]) -> Interval:
     """Return the mean and its 95 % interval by Student's distribution."""
-    count, mean = len(values), math.fsum(values) / len(values)
+    count, mean = len(values), fmean(values)
     if count < 2:
         return Interval(mean, mean, mean)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    reach = _student(count - 1) * math.sqrt(variance / count)
+    reach = _student(count - 1) * stdev(values) / math.sqrt(count)
     return Interval(mean, mean - reach, mean + reach)
 
 
@@ -147,9 +139,9 @@ def outcome(policy: str, phases: str, runs: Sequence[MachineRun]) -> PolicyOutco
         JobOutcome(
             name=same[0].name,
             nodes=same[0].nodes,
-            phases=_mean([run.phases for run in same]),
-            io_slowdown=_mean([run.io_slowdown for run in same]),
-            stretch=_mean([run.stretch for run in same]),
+            phases=fmean(run.phases for run in same),
+            io_slowdown=fmean(run.io_slowdown for run in same),
+            stretch=fmean(run.stretch for run in same),
         )
         for same in zip(*(run.jobs for run in runs), strict=True)
     ]
@@ -163,17 +155,9 @@ def outcome(policy: str, phases: str, runs: Sequence[MachineRun]) -> PolicyOutco
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _flat(name: str, value: Interval) -> dict[str, float]:
-    return {name: value.mean, f"{name}_low": value.low, f"{name}_high": value.high}
-
-
 def _student(freedom: int) -> float:
     """The 97.5 % quantile of Student's distribution (Cornish and Fisher, 1938)."""
-    z, n = NORMAL, float(freedom)
+    z, n = NormalDist().inv_cdf(0.975), float(freedom)
     return (
         z
         + (z**3 + z) / (4 * n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -155,7 +155,13 @@ def schedule_jobs(
     bandwidth = settings.bandwidth or max(job.bandwidth for job in jobs)
     longest = max(mean_period(job, bandwidth) for job in jobs)
     horizon = settings.horizon or 20.0 * longest
-    seeds = [(seed, _shift_starts(jobs, bandwidth, seed)) for seed in settings.seed_numbers]
+    seeds = []
+    for seed in settings.seed_numbers:
+        chance = np.random.default_rng(seed)
+        latest = (mean_period(job, bandwidth) for job in jobs)
+        starts = [float(chance.uniform(0.0, period)) for period in latest]
+        shifted = [replace(job, start=start) for job, start in zip(jobs, starts, strict=True)]
+        seeds.append((seed, shifted))
     return _schedule(seeds, settings, bandwidth=bandwidth, horizon=horizon, source=source)
 
 
@@ -215,17 +221,6 @@ def _phases_of(trace: Trace, engine: Engine) -> list[tuple[float, float, float]]
     return [(a, b, moved) for (a, b), moved in zip(spans, volumes, strict=True) if moved > 0.0]
 
 
-def _shift_starts(jobs: Sequence[SimulatedJob], bandwidth: float, seed: int) -> list[SimulatedJob]:
-    from dataclasses import replace
-
-    import numpy as np
-
-    chance = np.random.default_rng(seed)
-    return [
-        replace(job, start=float(chance.uniform(0.0, mean_period(job, bandwidth)))) for job in jobs
-    ]
-
-
 def _schedule(
     seeds: Sequence[tuple[int, Sequence[SimulatedJob]]],
     settings: ScheduleSettings,
@@ -247,19 +242,20 @@ def _schedule(
     outcomes = [outcome(*pair, [run[pair] for run in results]) for pair in pairs]
     jobs = seeds[0][1]
     lanes = [
-        lane
+        Lane(
+            *pair,
+            job.name,
+            tuple((t.asked, t.served, t.end) for t in results[0][pair].turns if t.job == number),
+        )
         for pair in pairs
-        for lane in _lanes(*pair, [job.name for job in jobs], results[0][pair])
+        for number, job in enumerate(jobs[:MOST_LANES])
     ]
-    return Schedule(
-        source,
-        bandwidth,
-        horizon,
-        len(seeds),
-        _load(jobs, bandwidth),
-        tuple(outcomes),
-        tuple(lanes),
-    )
+    # Share of the time in which the file system would be busy if no job waited for another.
+    load = 0.0
+    for job in jobs:
+        volume = sum(one.bytes for one in job.iterations) / len(job.iterations)
+        load += volume / bandwidth / mean_period(job, bandwidth)
+    return Schedule(source, bandwidth, horizon, len(seeds), load, tuple(outcomes), tuple(lanes))
 
 
 def _pairs(settings: ScheduleSettings) -> list[tuple[str, str]]:
@@ -295,22 +291,3 @@ def _knowledge(phases: str, work: _Work, stack: ExitStack) -> Knowledge:
         stack.callback(predictor.close)
         return PredictedPeriods(work.jobs, predictor)
     return TruePeriods(work.jobs, work.bandwidth)
-
-
-def _lanes(policy: str, phases: str, names: Sequence[str], run: MachineRun) -> list[Lane]:
-    turns: dict[int, list[tuple[float, float, float]]] = {}
-    for turn in run.turns:
-        turns.setdefault(turn.job, []).append((turn.asked, turn.served, turn.end))
-    return [
-        Lane(policy, phases, name, tuple(turns.get(number, ())))
-        for number, name in enumerate(names[:MOST_LANES])
-    ]
-
-
-def _load(jobs: Sequence[SimulatedJob], bandwidth: float) -> float:
-    """Share of the time in which the file system would be busy if no job waited for another."""
-    total = 0.0
-    for job in jobs:
-        volume = sum(one.bytes for one in job.iterations) / len(job.iterations)
-        total += volume / bandwidth / mean_period(job, bandwidth)
-    return total

@@ -14,8 +14,7 @@ from ioprism.model.counters import COUNTERS, JOBS, ReadingOptions, Tally
 from ioprism.servers.job_metrics import JobMetrics
 from ioprism.servers.page import write_page
 from ioprism.servers.raw_files import IngestedFile, ingest
-from ioprism.servers.steps import MachineReport, Question, figure, jobs, report, validate
-from ioprism.servers.validation import Validation
+from ioprism.servers.steps import MachineReport, Question, figure, jobs, report
 
 __all__ = [
     "COUNTERS",
@@ -26,11 +25,9 @@ __all__ = [
     "Question",
     "ReadingOptions",
     "Tally",
-    "Validation",
     "figure",
     "ingest",
     "jobs",
     "report",
-    "validate",
     "write_page",
 ]

@@ -8,7 +8,7 @@ are close to those of perfect counters.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -176,23 +176,14 @@ def _per_second(amounts: Floats, lengths: Floats) -> Floats:
     return rates
 
 
-@dataclass(slots=True)
-class _Steps:
-    """Changes of rates and counts at moments, of every job and server."""
-
-    job: list[Places] = field(default_factory=list)
-    moments: list[Ints] = field(default_factory=list)
-    rates: list[Floats] = field(default_factory=list)  # (rate, moment)
-    counts: list[NDArray[np.int32]] = field(default_factory=list)  # (count, moment)
-
-
 class NativeActivity:
     """Collects, server by server, when rates change; adds them up at the end."""
 
     def __init__(self, starts: Ints, ends: Ints, settings: MetricSettings) -> None:
         self._starts, self._ends = starts, ends
         self._settings = settings
-        self._steps = _Steps()
+        # Of every job and server: jobs, moments, and by how much rates and counts change there.
+        self._steps: list[tuple[Places, Ints, Floats, NDArray[np.int32]]] = []
         self._peak = np.zeros((2, len(starts)))
 
     def add(self, series: Series, placed: Placed, *, always_known: bool) -> None:
@@ -210,8 +201,16 @@ class NativeActivity:
         moments = np.maximum(times[np.clip(step, 0, None)], begin[owner])
         moments = np.where(step < 0, begin[owner], moments) - placed.shifts[owner]
         rates, counts = self._of_steps(series, step, always_known=always_known)
-        self._note_peaks(rates, owner, placed.jobs)
-        self._collect(placed.jobs, owner, moments, rates, counts)
+        for direction in range(2):
+            np.maximum.at(self._peak[direction], placed.jobs[owner], rates[direction])
+        # What changes at each moment, and at the job's end back to nothing.
+        begins = np.concatenate([[True], owner[1:] != owner[:-1]])
+        ends = np.concatenate([owner[1:] != owner[:-1], [True]])
+        last_jobs = placed.jobs[owner[ends]]
+        self._steps += [
+            (placed.jobs[owner], moments, _changes(rates, begins), _changes(counts, begins)),
+            (last_jobs, self._ends[last_jobs], -rates[:, ends], -counts[:, ends]),
+        ]
 
     def _of_steps(
         self, series: Series, step: Places, *, always_known: bool
@@ -233,32 +232,17 @@ class NativeActivity:
         counts[-1] |= always_known
         return rates, counts
 
-    def _note_peaks(self, rates: Floats, owner: Places, jobs: Places) -> None:
-        for direction in range(2):
-            np.maximum.at(self._peak[direction], jobs[owner], rates[direction])
-
-    def _collect(
-        self, jobs: Places, owner: Places, moments: Ints, rates: Floats, counts: NDArray[np.int32]
-    ) -> None:
-        """Keep what changes at each moment, and at the job's end back to nothing."""
-        begins = np.concatenate([[True], owner[1:] != owner[:-1]])
-        ends = np.concatenate([owner[1:] != owner[:-1], [True]])
-        steps = self._steps
-        steps.job += [jobs[owner], jobs[owner[ends]]]
-        steps.moments += [moments, self._ends[jobs[owner[ends]]]]
-        steps.rates += [_changes(rates, begins), -rates[:, ends]]
-        steps.counts += [_changes(counts, begins), -counts[:, ends]]
-
     def result(self) -> Activity:
         """Return what all servers did together between any two moments of change."""
-        if not self._steps.job:
+        if not self._steps:
             return _no_activity(len(self._settings.thresholds))
-        job = np.concatenate(self._steps.job)
-        moments = np.concatenate(self._steps.moments)
+        job, moments, rates, counts = (
+            np.concatenate(part, axis=-1) for part in zip(*self._steps, strict=True)
+        )
         order = np.lexsort((moments, job))
         job, moments = job[order], moments[order]
-        rates = _sums_by_job(np.concatenate(self._steps.rates, axis=1)[:, order], job)
-        counts = np.cumsum(np.concatenate(self._steps.counts, axis=1)[:, order], axis=1)
+        rates = _sums_by_job(rates[:, order], job)
+        counts = np.cumsum(counts[:, order], axis=1)
         lengths = np.diff(moments, append=moments[-1:])
         kept = (lengths > 0) & (np.diff(job, append=-1) == 0)
         thresholds = len(self._settings.thresholds)
@@ -327,18 +311,13 @@ class JobTotals:
         self.servers_seen[jobs] += 1
         self.boundary_bytes[:, jobs] += _boundary(series, place, count)
         lasts = np.maximum(np.searchsorted(series.times, end, side="left"), 1)
-        self.resets[jobs] |= _any(series.resets, place.step[:count], lasts)
+        resets = np.concatenate([[0], np.cumsum(series.resets)])
+        self.resets[jobs] |= resets[np.clip(lasts, 0, len(resets) - 1)] > resets[place.step[:count]]
 
     def coverage(self, servers: NDArray[np.int64]) -> Floats:
         """The share of each job's time, over its servers, in which counters are known."""
         whole = np.maximum(servers, 1) * (self._ends - self._starts)
         return np.asarray(np.clip(self.known_us / whole, 0.0, 1.0))
-
-
-def _any(flags: Ints, firsts: NDArray[np.intp], lasts: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Whether any step from the first up to, not with, the last is flagged."""
-    sums = np.concatenate([[0], np.cumsum(flags)])
-    return np.asarray(sums[np.clip(lasts, 0, len(flags))] > sums[firsts])
 
 
 def _boundary(series: Series, place: Moments, count: int) -> Floats:

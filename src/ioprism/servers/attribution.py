@@ -24,17 +24,10 @@ from ioprism.servers.series import (
     MetricSettings,
     Series,
     combine,
+    empty_series,
     locate,
     running_sums,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class OwnCounters:
-    """One server's per-job counters, and which jobs have them."""
-
-    series: Series
-    placed: Placed
 
 
 def identifier(column: str = "job") -> pl.Expr:
@@ -44,8 +37,8 @@ def identifier(column: str = "job") -> pl.Expr:
 
 def own_counters(
     samples: pl.DataFrame, jobs: pl.DataFrame, settings: MetricSettings
-) -> OwnCounters | None:
-    """Lay the samples of each job on a separate stretch; None if no job has any.
+) -> tuple[Series, Placed]:
+    """Lay the samples of each job on a separate stretch; return the series and its jobs.
 
     Args:
         samples: a server's samples; those without a job are ignored.
@@ -54,7 +47,9 @@ def own_counters(
     """
     rows = samples_of_runs(samples, jobs, settings)
     if not rows.height:
-        return None
+        return empty_series(np.zeros(len(VALUES), dtype=bool)), Placed(
+            np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
+        )
     rows = pl.concat([rows, _standstills(rows, settings)])
     first, last = jobs["start_us"].to_numpy().min(), jobs["end_us"].to_numpy().max()
     origin, width = int(first) - SPACING, int(last - first) + 2 * SPACING
@@ -66,7 +61,7 @@ def own_counters(
     )
     series = combine(laid.sort("stretch", "part", "time_us"), settings, gaps_matter=False)
     shifts = np.arange(len(placed), dtype=np.int64) * width - origin
-    return OwnCounters(series, Placed(placed, shifts))
+    return series, Placed(placed, shifts)
 
 
 def samples_of_runs(
@@ -175,14 +170,6 @@ class Occupancy:
         return np.asarray(several[self.last[uses]] > several[self.first[uses]])
 
 
-@dataclass(frozen=True, slots=True)
-class JobBytes:
-    """Bytes of one server that are jobs'; the first axis is the direction."""
-
-    attributed: Floats  # (direction, use) moved while the job was alone
-    shared: Floats  # (direction, use) its part of what moved while it was not
-
-
 def occupancies(jobs: pl.DataFrame) -> Iterator[tuple[str, Occupancy]]:
     """Yield every server that jobs name, with who used it when.
 
@@ -221,18 +208,19 @@ def _occupancy(uses: pl.DataFrame) -> Occupancy:
     )
 
 
-def job_bytes(series: Series, occupancy: Occupancy, uses: Places) -> JobBytes:
-    """Return whose the bytes of a server are, for some of its uses."""
+def job_bytes(series: Series, occupancy: Occupancy, uses: Places) -> tuple[Floats, Floats]:
+    """Return the bytes of each use: moved while alone, and its part of those moved with others.
+
+    The first axis is the direction.
+    """
     alone, together = occupancy.users == 1, occupancy.users > 1
     place = locate(series, occupancy.moments)
-    span = np.arange(len(occupancy.users))
-    moved = place.between(series.totals[BYTE_ROWS], span, span + 1)
+    moved = place.steps(series.totals[BYTE_ROWS])
     weight = np.where(together, occupancy.weight, 1.0)
     first, last = occupancy.first[uses], occupancy.last[uses]
-    return JobBytes(
-        attributed=_sum_between(moved * alone, first, last),
-        shared=_sum_between(moved * together / weight, first, last) * occupancy.weights[uses],
-    )
+    attributed = _sum_between(moved * alone, first, last)
+    shared = _sum_between(moved * together / weight, first, last) * occupancy.weights[uses]
+    return attributed, shared
 
 
 def _sum_between(values: Floats, first: Places, last: Places) -> Floats:
@@ -260,37 +248,22 @@ def split_series(
     points = ranges(first, last - first + 1)
     owner = np.repeat(np.arange(len(uses)), last - first + 1)
     steps = np.minimum(points, len(grid) - 2)
-    whose = np.where(points < last[owner], _shares(grid, occupancy, settings)[steps], 0.0)
-    whose *= np.where(_together(grid, occupancy)[steps], occupancy.weights[uses][owner], 1.0)
-    return _divide_series(series, grid, steps, whose, grid[points] + shifts[owner]), shifts
-
-
-def _span(grid: Ints, occupancy: Occupancy) -> Places:
-    place = np.searchsorted(occupancy.moments, grid[:-1], side="right") - 1
-    return np.asarray(np.clip(place, 0, len(occupancy.users) - 1))
-
-
-def _together(grid: Ints, occupancy: Occupancy) -> NDArray[np.bool_]:
-    return np.asarray(occupancy.users[_span(grid, occupancy)] > 1)
-
-
-def _shares(grid: Ints, occupancy: Occupancy, settings: MetricSettings) -> Floats:
-    """Return what part of each step one node has; all of it where its job is alone."""
+    span = np.searchsorted(occupancy.moments, grid[:-1], side="right") - 1
+    span = np.clip(span, 0, len(occupancy.users) - 1)[steps]
+    # Each node has the same part of a step; all of it where its job is alone.
     each = 1.0 / np.maximum(occupancy.weight, 1e-12) if settings.shared == "split" else 0.0
-    return np.asarray(np.where(occupancy.users > 1, each, 1.0))[_span(grid, occupancy)]
-
-
-def _divide_series(series: Series, grid: Ints, steps: Places, whose: Floats, times: Ints) -> Series:
+    parts = np.where(occupancy.users > 1, each, 1.0)[span]
+    whose = np.where(points < last[owner], parts, 0.0)
+    whose *= np.where(occupancy.users[span] > 1, occupancy.weights[uses][owner], 1.0)
     place = locate(series, grid)
-    edges = np.arange(len(grid))
-    growth = place.between(series.totals, edges[:-1], edges[1:])[:, steps] * whose
-    known = place.between(series.known, edges[:-1], edges[1:])[steps] * (whose > 0)
-    inside = place.step[:-1][steps]
-    return Series(
-        times=times,
+    growth = place.steps(series.totals)[:, steps] * whose
+    known = place.steps(series.known)[steps] * (whose > 0)
+    divided = Series(
+        times=grid[points] + shifts[owner],
         totals=running_sums(growth[:, :-1]),
         known=running_sums(known[:-1]),
-        resets=series.resets[inside][:-1],
+        resets=series.resets[place.step[:-1][steps]][:-1],
         counted=series.counted,
         unplaced=np.zeros(len(series.unplaced)),
     )
+    return divided, shifts

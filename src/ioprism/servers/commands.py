@@ -42,11 +42,10 @@ from ioprism.servers.raw_files import (
     PolledSource,
 )
 from ioprism.servers.series import GRIDS, RESETS, SHARINGS, WINDOWS
-from ioprism.servers.simulation import WRITERS, SimulationSettings, simulate_files
 from ioprism.servers.validation import BenchmarkPlan, run_benchmark
 from ioprism.servers.watch import LoadRound, LoadWatch, WatchPlan
 from ioprism.servers.watch_output import LoadServer, load_view, round_values
-from ioprism.units import DAY, format_counted, parse_bytes
+from ioprism.units import DAY, parse_bytes
 
 store_option: Decorator = option("--store", required=True, type=PATH, help="Folder of the store.")
 timezone_option: Decorator = option(
@@ -59,8 +58,7 @@ export_option: Decorator = option(
     "--export", type=TABLE, help="Also write the table to a .csv or .parquet file."
 )
 # The defaults of the commands are those of the functions.
-ASKED, WATCHED, SIMULATED = steps.Question(), WatchPlan(), SimulationSettings()
-PLANNED = BenchmarkPlan(folder=None)
+ASKED, WATCHED, PLANNED = steps.Question(), WatchPlan(), BenchmarkPlan(folder=None)
 
 QUESTION: tuple[Decorator, ...] = (
     option("--jobs", type=PATH, help="Job list: sacct, PBS, LSF or LoadLeveler records, or CSV."),
@@ -318,51 +316,7 @@ def _rounds_output(*, json_lines: bool) -> Iterator[Callable[[LoadRound], None]]
         yield lambda result: console.print(load_view(result))
 
 
-server_count: Decorator = option(
-    "--servers",
-    default=SIMULATED.servers,
-    type=click.IntRange(1, 2000),
-    help="Number of servers to simulate.",
-)
-
-
 @servers.command()
-@click.argument("folder", metavar="OUT", type=PATH)
-@server_count
-@option("--days", default=SIMULATED.days, type=NumberRange(0.1, 800.0), help="Days to simulate.")
-@option("--interval", default=SIMULATED.interval, type=NumberRange(1.0, DAY),
-        help="Sampling interval, in seconds.")  # fmt: skip
-@options.seed
-@option("--format", "format_name", default="mmpmon",
-        type=click.Choice(sorted(WRITERS)), help="Format of the counters.")  # fmt: skip
-@option("--faults", is_flag=True, help="Drop some samples and reset some counters.")
-@option("--jobs-at-once", default=SIMULATED.jobs_at_once, type=click.IntRange(1, 100),
-        help="Number of jobs that share a server.")  # fmt: skip
-@option("--force", is_flag=True, help="Replace OUT if it exists.")
-@options.quiet
-def simulate(
-    folder: Path,
-    format_name: str,
-    force: bool,
-    quiet: bool,
-    **settings: Any,  # noqa: ANN401 - as `SimulationSettings` has them
-) -> None:
-    """Simulate a machine with known jobs: write raw counters, the job list and the truth.
-
-    Example: ioprism servers simulate demo-machine --servers 16 --days 2
-    """
-    files, count = simulate_files(
-        SimulationSettings(**settings), folder, format_name=format_name, replace=force
-    )
-    if not quiet:
-        written, simulated = format_counted(len(files), "file"), format_counted(count, "job")
-        output.say(f"wrote {written} to {folder}: {simulated}")
-
-
-@servers.command()
-@server_count
-@option("--days", default=4.0, type=NumberRange(0.5, 800.0), help="Days to simulate.")
-@options.seed
 @option("--run", "folder", is_flag=False, flag_value=Path(), type=PATH,
         help="Folder of the real file system to write to and read from (default: the current "
         "one).")  # fmt: skip
@@ -385,36 +339,26 @@ def simulate(
 @options.as_json
 @options.quiet
 def validate(
-    servers: int,
-    days: float,
-    seed: int,
     store: Path | None,
     as_json: bool,
     quiet: bool,
     **plan: Any,  # noqa: ANN401 - as `BenchmarkPlan` has them
 ) -> None:
-    """Check the whole chain on a simulated load or on the real machine.
+    """Check on the real machine that its counters show known bytes.
 
-    Without --run a load is simulated, and exit code 1 means that a number is not where its known
-    bias puts it. With --run, known data is written and read in a folder of the file system and
-    noted in a record; once the counters of that time are ingested, --store with the same record
-    shows whether they contain those bytes at those times.
+    With --run, known data is written and read in a folder of the file system and noted in a
+    record; once the counters of that time are ingested, --store with the same record shows
+    whether they contain those bytes at those times: exit code 1 means that they do not.
 
     Example: ioprism servers validate --run /scratch/check --record check.json
     """
-    if plan["folder"] is not None or store is not None:
-        benchmark = BenchmarkPlan(**{**plan, "bytes": _sizes(plan["bytes"])[0]})
-        with output.progress("bytes", quiet=quiet) as progress:
-            result = run_benchmark(benchmark, store, progress=progress)
-        if as_json:
-            click.echo(documents.benchmark(result))
-        else:
-            terminal.show_benchmark(result, output.console())
-        click.get_current_context().exit(0 if result.passed else 1)
-    with output.progress("measuring jobs", quiet=quiet) as progress:
-        validation = steps.validate(servers=servers, days=days, seed=seed, progress=progress)
+    if plan["folder"] is None and store is None:
+        raise click.UsageError("nothing to check.\nHint: use --run FOLDER, then --store DIR.")
+    benchmark = BenchmarkPlan(**{**plan, "bytes": _sizes(plan["bytes"])[0]})
+    with output.progress("bytes", quiet=quiet) as progress:
+        result = run_benchmark(benchmark, store, progress=progress)
     if as_json:
-        click.echo(documents.validation(validation))
+        click.echo(documents.benchmark(result))
     else:
-        terminal.show_validation(validation, output.console())
-    click.get_current_context().exit(0 if validation.passed else 1)
+        terminal.show_benchmark(result, output.console())
+    click.get_current_context().exit(0 if result.passed else 1)

@@ -11,22 +11,21 @@ from typing import Any
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports import to_json
 from ioprism.servers.fleet import (
-    DOMINANT,
     SMALL_REQUEST,
-    Contact,
     DirectionTotals,
     Fleet,
     Mover,
     Profile,
     Trend,
 )
-from ioprism.servers.interference import SIGNIFICANCE, Application, Disturbance
+from ioprism.servers.interference import Application, Disturbance
 from ioprism.servers.job_metrics import FLAGS, MEASURES, JobMetrics, metric_column
+from ioprism.servers.limits import DOMINANT, SIGNIFICANCE
 from ioprism.servers.load import PARTS, MachineLoad
 from ioprism.servers.raw_files import IngestedFile
 from ioprism.servers.series import MetricSettings
 from ioprism.servers.steps import MachineReport
-from ioprism.servers.validation import BenchmarkResult, Validation
+from ioprism.servers.validation import BenchmarkResult
 from ioprism.units import format_bytes, format_count, format_counted
 
 REASONS = {
@@ -37,7 +36,7 @@ REASONS = {
 KNOWN_AS = {
     "exclusive": "without others on the same servers",
     "measured": "counted by the servers themselves",
-    "split": "on shared servers: bytes are split {split}, intensities are the servers'",
+    "split": "on shared servers: bytes are split {split}, intensities are those of the servers",
     "marked": "on shared servers: those bytes are not attributed",
     "unknown": "without a server that has counters",
 }
@@ -68,7 +67,7 @@ def small_requests(totals: DirectionTotals) -> str:
     if totals.small_share is None:
         return "operations are not counted"
     limit = format_bytes(SMALL_REQUEST)
-    return f"{totals.small_share:.0%} of operations (mean below {limit} in a step)"
+    return f"{totals.small_share:.0%} of operations (in steps with a mean below {limit})"
 
 
 def attribution(counts: Mapping[str, int], split: str) -> list[str]:
@@ -107,16 +106,12 @@ def who(application: Application) -> str:
 
 def disturbance(pair: Disturbance) -> str:
     """Say how fast one application is beside another."""
-    what = "takes" if pair.measure == "run_time" else "moves data"
-    how = (
-        f"{pair.slowdown:.2f} times as long"
-        if what == "takes"
-        else f"{pair.slowdown:.2f} times slower"
-    )
+    task = "" if pair.measure == "run_time" else " to move the same data"
+    how = f"takes {pair.slowdown:.2f} times as long{task}"
     sure = (
         f"p = {pair.adjusted:.2g}" if pair.certain else f"may be chance (p = {pair.adjusted:.2g})"
     )
-    return f"{who(pair.application)} {what} {how} beside {who(pair.neighbour)}; {sure}"
+    return f"{who(pair.application)} {how} beside {who(pair.neighbour)}; {sure}"
 
 
 def interference(pairs: tuple[Disturbance, ...]) -> str:
@@ -127,11 +122,6 @@ def interference(pairs: tuple[Disturbance, ...]) -> str:
     many = f"{format_counted(len(pairs), 'pair')} of applications"
     test = f"rank-sum test, Holm's correction, level {SIGNIFICANCE:g}"
     return f"{many} compared, {format_count(certain)} slower than chance explains ({test})."
-
-
-def contact(person: Contact) -> str:
-    """Say why to talk to a user."""
-    return REASONS[person.reason]
 
 
 CHOICES = ("grid", "window", "reset", "shared", "min_runtime")
@@ -324,12 +314,6 @@ def _disturbance(pair: Disturbance) -> dict[str, Any]:
         "adjusted_probability": pair.adjusted,
         "certain": pair.certain,
     }
-
-
-def validation(checked: Validation) -> str:
-    """Return how measured and true values compare."""
-    checks = [{**asdict(check), "passed": check.passed} for check in checked.checks]
-    return _document([], [], {"passed": checked.passed, "jobs": checked.jobs, "checks": checks})
 
 
 def benchmark(checked: BenchmarkResult) -> str:

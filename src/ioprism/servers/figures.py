@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import polars as pl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
-from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from ioprism.errors import FigureUnavailableError
 from ioprism.model.arrays import FloatArray
@@ -36,8 +36,8 @@ from ioprism.reports.figures.canvas import (
     time_unit,
 )
 from ioprism.reports.figures.job_figures import draw_rates
-from ioprism.servers.fleet import SHARE_OF_JOBS
 from ioprism.servers.job_metrics import metric_column
+from ioprism.servers.limits import SHARE_OF_JOBS
 from ioprism.servers.steps import MachineReport
 from ioprism.text import shorten
 from ioprism.units import format_bytes, format_moment
@@ -45,6 +45,7 @@ from ioprism.units import format_bytes, format_moment
 MOST_SERVER_NAMES = 12  # labels of rows that a column has room for
 LONGEST_SERVER_NAME = 16  # characters
 JOB_BINS = 40  # of the picture of jobs, in each direction
+MARGIN = 1.2  # beside the smallest and the largest value of a logarithmic axis
 NO_JOBS = "choose a shorter --min-runtime, or ingest more counters."
 
 
@@ -105,22 +106,12 @@ def _server_axis(axes: Axes, servers: tuple[str, ...]) -> None:
     axes.set_yticks(range(len(names)), names, fontsize=6)
 
 
-def draw_bandwidth_cdf(canvas: Canvas, drawn: DrawnMachine) -> None:
-    """Which share of the jobs stays at or below a maximum bandwidth."""
-    _draw_amounts(canvas, drawn, "max_bandwidth", "maximum bandwidth of a job", suffix="/s")
-
-
-def draw_volume_cdf(canvas: Canvas, drawn: DrawnMachine) -> None:
-    """Which share of the jobs moves at most so many bytes."""
-    _draw_amounts(canvas, drawn, "bytes", "data of a job")
-
-
 def _draw_amounts(
-    canvas: Canvas, drawn: DrawnMachine, amount: str, label: str, *, suffix: str = ""
+    canvas: Canvas, drawn: DrawnMachine, *, amount: str, label: str, suffix: str = ""
 ) -> None:
     """Distributions of an amount of bytes on a logarithmic axis; jobs without I/O are left."""
     every = {name: _values(drawn, f"{name}_{amount}") for name in DIRECTIONS}
-    (axes,) = canvas.panels(height=0.62)
+    (axes,) = canvas.panels()
     positive = np.concatenate([values[values > 0] for values in every.values()])
     if not len(positive):
         raise FigureUnavailableError("this figure", needs="jobs that do I/O", hint=NO_JOBS)
@@ -139,7 +130,7 @@ def _draw_amounts(
             high = max(high, peak)
             legend.append(axes.axvline(peak, color=OF_DIRECTION[name], linestyle=":",
                                        label=f"peak {name} {format_bytes(peak)}/s"))  # fmt: skip
-    axes.set_xlim(low / 1.5, high * 1.5)
+    axes.set_xlim(low / MARGIN, high * MARGIN)
     log_bytes_axis(axes.xaxis, low, high, suffix=suffix)
     axes.set_xlabel(label)
     _mark_80_percent(axes)
@@ -155,25 +146,10 @@ def _values(drawn: DrawnMachine, name: str) -> FloatArray:
 def _mark_80_percent(axes: Axes) -> None:
     """The paper's Table II says what 80 % of the jobs stay at or below."""
     share_axis(axes, "share of jobs")
-    axes.axhline(SHARE_OF_JOBS, color=GREY, linewidth=0.6, zorder=0)
+    axes.axhline(SHARE_OF_JOBS, color=GREY, zorder=0)
 
 
-def draw_intensity_cdf(canvas: Canvas, drawn: DrawnMachine) -> None:
-    """Share of the jobs' time in which any server is active."""
-    _draw_measure(canvas, drawn, "intensity", "I/O intensity")
-
-
-def draw_burstiness_cdf(canvas: Canvas, drawn: DrawnMachine) -> None:
-    """Burstiness of jobs: 1 is a short burst among long pauses."""
-    _draw_measure(canvas, drawn, "burstiness", "burstiness")
-
-
-def draw_parallel_intensity_cdf(canvas: Canvas, drawn: DrawnMachine) -> None:
-    """Share of a job's servers that are active together."""
-    _draw_measure(canvas, drawn, "parallel_intensity", "parallel I/O intensity")
-
-
-def _draw_measure(canvas: Canvas, drawn: DrawnMachine, measure: str, label: str) -> None:
+def _draw_measure(canvas: Canvas, drawn: DrawnMachine, *, measure: str, label: str) -> None:
     """Distributions of a measure for each threshold, reads above writes."""
     panels = canvas.panels(len(DIRECTIONS), height=1.0)
     lines: dict[str, Artist] = {}
@@ -195,6 +171,17 @@ def _draw_measure(canvas: Canvas, drawn: DrawnMachine, measure: str, label: str)
     canvas.legend(list(lines.values()))
 
 
+draw_bandwidth_cdf = partial(
+    _draw_amounts, amount="max_bandwidth", label="maximum bandwidth of a job", suffix="/s"
+)
+draw_volume_cdf = partial(_draw_amounts, amount="bytes", label="data of a job")
+draw_intensity_cdf = partial(_draw_measure, measure="intensity", label="I/O intensity")
+draw_burstiness_cdf = partial(_draw_measure, measure="burstiness", label="burstiness")
+draw_parallel_intensity_cdf = partial(
+    _draw_measure, measure="parallel_intensity", label="parallel I/O intensity"
+)
+
+
 def draw_jobs(canvas: Canvas, drawn: DrawnMachine) -> None:
     """How many jobs have which volume and maximum bandwidth, reads above writes."""
     every = {
@@ -210,7 +197,7 @@ def draw_jobs(canvas: Canvas, drawn: DrawnMachine) -> None:
     peaks = [peak for peak in drawn.peaks.values() if peak]
     lows, highs = active.min(axis=0), active.max(axis=0)
     highs[1] = max([highs[1], *peaks])
-    grids = [np.geomspace(low / 1.2, high * 1.2, JOB_BINS + 1)
+    grids = [np.geomspace(low / MARGIN, high * MARGIN, JOB_BINS + 1)
              for low, high in zip(lows, highs, strict=True)]  # fmt: skip
     counts = {
         name: np.histogram2d(jobs[:, 0], jobs[:, 1], bins=grids)[0] for name, jobs in every.items()
@@ -240,7 +227,5 @@ def _add_share(axes: Axes, values: FloatArray) -> None:
     if not len(values):
         return
     over = axes.twinx()
-    cumulative(over, values, color=VERMILION, linewidth=0.9)
-    over.set_ylim(0.0, 1.02)
-    over.yaxis.set_major_locator(FixedLocator([0.0, 0.5, 1.0]))
-    over.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}"))
+    cumulative(over, values, color=VERMILION)
+    share_axis(over, "share of jobs")

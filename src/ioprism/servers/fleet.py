@@ -18,22 +18,16 @@ import polars as pl
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.servers.interference import Disturbance
 from ioprism.servers.job_metrics import FLAGS, MEASURES, JobMetrics, metric_column
+from ioprism.servers.limits import MIN_DAYS, MIN_SERVERS, MINOR, SHARE_OF_JOBS, TOP_JOBS
 from ioprism.servers.load import PARTS, SIZE_LIMITS, MachineLoad
 from ioprism.servers.series import Floats
 from ioprism.settings import Thresholds
 from ioprism.units import DAY
 
-SHARE_OF_JOBS = 0.8  # the paper's Table II: 80 % of jobs stay at or below
-TOP_JOBS = 0.2  # the paper's share of jobs that move nearly everything
 AMOUNTS = ("bytes", "operations", "max_bandwidth", "max_operation_rate")
 # A mean is small below half of the size below which one request is small: a few small requests
 # among many that are just large enough must not count.
 SMALL_REQUEST = int(Thresholds().small_bytes) // 2
-DOMINANT = 2 / 3  # of the bytes: twice as much in one direction as in the other
-MIN_DAYS = 7.0  # a month with fewer is not compared with its neighbour
-MIN_INTENSITY = 0.1  # a job with less I/O can save at most 10 % of its time
-ONE_AT_A_TIME = 0.1  # parallel intensity below which servers are used one at a time
-MIN_SERVERS = 4  # servers: with fewer there is little to spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +162,7 @@ def top_share(values: pl.Series, share: float = TOP_JOBS) -> float | None:
 def _totals(table: pl.DataFrame, load: MachineLoad, number: int, direction: str) -> DirectionTotals:
     amounts = {name: table[f"{direction}_{name}"] for name in AMOUNTS}
     operations = float(load.operations[number])
+    sizes = load.sizes[:, number].tolist()
     bytes_of = dict(zip(PARTS, load.parts[:, number].sum(axis=1).tolist(), strict=True))
     return DirectionTotals(
         bytes=float(load.moved[number].sum()),
@@ -175,22 +170,11 @@ def _totals(table: pl.DataFrame, load: MachineLoad, number: int, direction: str)
         measured=float(load.measured[number]),
         outside=float(load.outside[number]),
         operations=None if math.isnan(operations) else operations,
-        sizes=_sizes(load, number),
+        sizes=tuple(map(SizeClass, (0, *SIZE_LIMITS), (*SIZE_LIMITS, None), *sizes)),
         top_share=top_share(amounts["bytes"]),
-        highest={name: _highest(values) for name, values in amounts.items()},
+        highest={name: quantile(values, 1.0) for name, values in amounts.items()},
         eighty={name: quantile(values) for name, values in amounts.items()},
     )
-
-
-def _sizes(load: MachineLoad, number: int) -> tuple[SizeClass, ...]:
-    lows, highs = (0, *SIZE_LIMITS), (*SIZE_LIMITS, None)
-    moved, operations = load.sizes[:, number].tolist()
-    return tuple(map(SizeClass, lows, highs, moved, operations))
-
-
-def _highest(values: pl.Series) -> float | None:
-    known = values.drop_nulls().to_numpy()
-    return float(np.max(known)) if len(known) else None
 
 
 def _movers(jobs: pl.DataFrame, name: str, top: int) -> tuple[Mover, ...]:
@@ -201,16 +185,15 @@ def _movers(jobs: pl.DataFrame, name: str, top: int) -> tuple[Mover, ...]:
         .agg(pl.len(), *(pl.col(metric_column).sum() for metric_column in names), seconds=seconds)
         .sort(pl.sum_horizontal(names), name, descending=[True, False])
     )
-    return tuple(_mover(row, name) for row in sums.head(top).iter_rows(named=True))
-
-
-def _mover(row: dict[str, float], name: str) -> Mover:
-    return Mover(
-        name=row[name],  # type: ignore[arg-type]
-        jobs=int(row["len"]),
-        bytes={d: row[f"{d}_attributed"] + row[f"{d}_shared"] for d in DIRECTIONS},
-        shared={d: row[f"{d}_shared"] for d in DIRECTIONS},
-        seconds=row["seconds"],
+    return tuple(
+        Mover(
+            name=row[name],
+            jobs=row["len"],
+            bytes={d: row[f"{d}_attributed"] + row[f"{d}_shared"] for d in DIRECTIONS},
+            shared={d: row[f"{d}_shared"] for d in DIRECTIONS},
+            seconds=row["seconds"],
+        )
+        for row in sums.head(top).iter_rows(named=True)
     )
 
 
@@ -352,25 +335,25 @@ def contacts(
         busy=pl.max_horizontal(pl.col(metric_column(d, "intensity", lowest)) for d in DIRECTIONS),
         moved=pl.sum_horizontal(f"{d}_bytes" for d in DIRECTIONS),
     )
-    busy = table.filter((pl.col("busy") >= MIN_INTENSITY) & (pl.col("attribution") != "marked"))
+    busy = table.filter((pl.col("busy") >= MINOR) & (pl.col("attribution") != "marked"))
+    operations = pl.sum_horizontal(f"{d}_operations" for d in DIRECTIONS)
+    small = (operations > 0) & (pl.col("moved") < SMALL_REQUEST * operations)
+    spread = pl.max_horizontal(
+        pl.col(metric_column(d, "parallel_intensity", lowest)) for d in DIRECTIONS
+    )
+    one_server = (pl.col("servers") >= MIN_SERVERS) & (spread < MINOR)
+    disturbing = [
+        Contact(pair.neighbour.user, "disturbs_others", pair.neighbour.jobs, pair.neighbour.hours,
+                pair.hours * (1 - 1 / pair.slowdown), 0.0)  # the hours that others lose
+        for pair in disturbances
+        if pair.certain
+    ]  # fmt: skip
     rows = [
-        *_by_user(busy.filter(_is_small()), "small_requests"),
-        *_by_user(busy.filter(_uses_one_server(lowest)), "one_server_at_a_time"),
-        *_disturbing_users(disturbances),
+        *_by_user(busy.filter(small), "small_requests"),
+        *_by_user(busy.filter(one_server), "one_server_at_a_time"),
+        *disturbing,
     ]
     return tuple(sorted(rows, key=lambda contact: -contact.hours_at_stake)[:top])
-
-
-def _is_small() -> pl.Expr:
-    operations = pl.sum_horizontal(f"{d}_operations" for d in DIRECTIONS)
-    return (operations > 0) & (pl.col("moved") < SMALL_REQUEST * operations)
-
-
-def _uses_one_server(threshold: int) -> pl.Expr:
-    spread = pl.max_horizontal(
-        pl.col(metric_column(d, "parallel_intensity", threshold)) for d in DIRECTIONS
-    )
-    return (pl.col("servers") >= MIN_SERVERS) & (spread < ONE_AT_A_TIME)
 
 
 def _by_user(table: pl.DataFrame, reason: str) -> list[Contact]:
@@ -382,13 +365,3 @@ def _by_user(table: pl.DataFrame, reason: str) -> list[Contact]:
         Contact(user, reason, jobs, hours, at_stake, moved)
         for user, jobs, hours, at_stake, moved in sums.sort("user").iter_rows()
     ]
-
-
-def _disturbing_users(disturbances: Sequence[Disturbance]) -> list[Contact]:
-    """Who slows others down, with the others' hours."""
-    return [
-        Contact(pair.neighbour.user, "disturbs_others", pair.neighbour.jobs, pair.neighbour.hours,
-                pair.hours * (1 - 1 / pair.slowdown), 0.0)
-        for pair in disturbances
-        if pair.certain
-    ]  # fmt: skip

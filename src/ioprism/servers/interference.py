@@ -22,20 +22,23 @@ from numpy.typing import NDArray
 from ioprism.model.counters import SECOND, CounterSource
 from ioprism.servers.activity import Places, ranges
 from ioprism.servers.attribution import Occupancy, occupancies, own_counters
+from ioprism.servers.limits import (
+    BESIDE,
+    MAX_APPLICATIONS,
+    MAX_BINS,
+    MIN_OBSERVATIONS,
+    MINOR,
+    NEGLIGIBLE,
+    QUIET,
+    SIGNIFICANCE,
+)
 from ioprism.servers.load import MachineLoad
 from ioprism.servers.series import BYTE_ROWS, Floats, Ints, MetricSettings, locate, running_sums
+from ioprism.site.change_point import rank_sum
+from ioprism.units import HOUR
 
-MIN_OBSERVATIONS = 4  # in each state: with 4 and 4, Mann-Whitney reaches p = 1/70 at best
-SIGNIFICANCE = 0.05  # the usual level of a test, for all pairs together (Holm 1979)
-MIN_SLOWDOWN = 1.05  # smaller effects are not worth a talk with the user
-MAX_BINS = 20_000
-NOTICEABLE = 0.1  # of the application's rate: what others must move to count as neighbours
-QUIET = 0.25  # where others never rest: the quarter of the time in which they move least
-
+MIN_SLOWDOWN = 1 + NEGLIGIBLE  # smaller effects are not worth a talk with the user
 Bools = NDArray[np.bool_]
-BESIDE, APART = 0.5, 0.1  # shares of the first part of a run that a neighbour is there
-SHORTEST_RUNS = 0.1  # that part is as long as all but the shortest tenth of the runs
-MAX_APPLICATIONS = 16  # those with most bytes: pairs grow with the square
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,37 +73,11 @@ class Disturbance:
 
 def correct_by_holm(pairs: Sequence[Disturbance]) -> list[Disturbance]:
     """Correct by Holm: the smallest counts for all pairs, the next for all but one, and so on."""
-    correct_by_holm, highest = [], 0.0
+    corrected, highest = [], 0.0
     for rank, pair in enumerate(sorted(pairs, key=lambda pair: pair.probability)):
         highest = max(highest, min(1.0, (len(pairs) - rank) * pair.probability))
-        correct_by_holm.append(replace(pair, adjusted=highest))
-    return correct_by_holm
-
-
-def rank_sum(quiet: Floats, beside: Floats) -> float:
-    """Return the probability that the second sample is this much smaller by chance alone."""
-    both = np.concatenate([beside, quiet])
-    values, place, counts = np.unique(both, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
-    m, n = len(beside), len(quiet)
-    total = m + n
-    ties = float((counts**3 - counts).sum()) / (total * (total - 1)) if len(values) else 0.0
-    spread = math.sqrt(m * n / 12 * (total + 1 - ties))
-    if spread == 0:
-        return 1.0
-    above = float(ranks[:m].sum()) - m * (total + 1) / 2 + 0.5
-    return 0.5 * math.erfc(-above / spread / math.sqrt(2))
-
-
-@dataclass(frozen=True, slots=True)
-class _Rates:
-    """What applications moved in each bin, and what others moved on their servers meanwhile."""
-
-    seconds: float
-    own: Floats  # (application, bin) bytes
-    runs: Floats  # (application, bin) jobs that moved some of them
-    beside: Floats  # (application, neighbour, bin) bytes on the application's servers
-    others: Floats  # (application, bin) of everybody else there
+        corrected.append(replace(pair, adjusted=highest))
+    return corrected
 
 
 def by_bandwidth(
@@ -113,21 +90,25 @@ def by_bandwidth(
     """Compare an application's rate while a neighbour is active with its quiet times."""
     if not source.per_job_servers():
         return
-    rates = _rates(source, load, jobs, len(applications), settings)
+    seconds, moved, runs, beside_bytes, other_bytes = _rates(
+        source, load, jobs, len(applications), settings
+    )
     for number, application in enumerate(applications):
-        active = _inner_bins(rates.own[number] > 0)
+        active = _inner_bins(moved[number] > 0)
         if active.sum() < 2 * MIN_OBSERVATIONS:
             continue
-        own = rates.own[number] / np.maximum(rates.runs[number], 1.0)
-        noticeable = NOTICEABLE * float(np.median(rates.own[number][active]))
-        others = rates.others[number]
+        own = moved[number] / np.maximum(runs[number], 1.0)
+        noticeable = MINOR * float(np.median(moved[number][active]))
+        others = other_bytes[number]
         quiet = active & (others <= max(noticeable, float(np.quantile(others[active], QUIET))))
         for other, neighbour in enumerate(applications):
-            there = rates.beside[number, other] >= noticeable
+            there = beside_bytes[number, other] >= noticeable
             if other != number:
-                yield from _compare_rates(
-                    application, neighbour, own, active & there, quiet & ~there, rates.seconds
-                )
+                beside = active & there
+                slow, fast = _episodes(own, beside), _episodes(own, quiet & ~there)
+                hours = float(beside.sum()) * seconds / HOUR
+                pair = (application, neighbour, "bandwidth")
+                yield from _compare(*pair, -slow, -fast, hours)
 
 
 def _inner_bins(active: Bools) -> Bools:
@@ -138,27 +119,21 @@ def _inner_bins(active: Bools) -> Bools:
     return inner if inner.sum() >= 2 * MIN_OBSERVATIONS else active
 
 
-def _compare_rates(
+def _compare(
     application: Application,
     neighbour: Application,
-    own: Floats,
-    beside: Bools,
-    quiet: Bools,
-    seconds: float,
+    measure: str,
+    beside: Floats,
+    quiet: Floats,
+    hours: float,
 ) -> Iterator[Disturbance]:
-    slow, fast = _episodes(own, beside), _episodes(own, quiet)
-    if min(len(slow), len(fast)) >= MIN_OBSERVATIONS:
-        yield Disturbance(
-            application,
-            neighbour,
-            "bandwidth",
-            float(np.exp(np.median(fast) - np.median(slow))),
-            len(slow),
-            len(fast),
-            float(beside.sum()) * seconds / 3600,
-            rank_sum(fast, slow),
-            1.0,
-        )
+    """Compare run times, or logarithms of the time per byte, beside a neighbour and without it."""
+    if min(len(beside), len(quiet)) >= MIN_OBSERVATIONS:
+        slow, fast = float(np.median(beside)), float(np.median(quiet))
+        slowdown = slow / fast if measure == "run_time" else math.exp(slow - fast)
+        counts = (len(beside), len(quiet))
+        chance = rank_sum(beside, quiet)
+        yield Disturbance(application, neighbour, measure, slowdown, *counts, hours, chance, 1.0)
 
 
 def _episodes(own: Floats, state: Bools) -> Floats:
@@ -175,7 +150,14 @@ def _rates(
     jobs: pl.DataFrame,
     applications: int,
     settings: MetricSettings,
-) -> _Rates:
+) -> tuple[float, Floats, Floats, Floats, Floats]:
+    """Return what applications moved, and what others moved on their servers meanwhile.
+
+    Returns:
+        The seconds of a bin; each application's bytes (application, bin) and jobs that moved
+        some of them; the bytes of each neighbour (application, neighbour, bin) and of everybody
+        else (application, bin) on the application's servers.
+    """
     start, end = int(load.edges_us[0]), int(load.edges_us[-1])
     bins = int(np.clip((end - start) // settings.interval_us, 1, MAX_BINS))
     edges = np.linspace(start, end, bins + 1).astype(np.int64)
@@ -191,7 +173,7 @@ def _rates(
         beside[used] += moved[:-1]
         everybody = moved.sum(axis=0)
         others[used] += (everybody - moved[:-1])[used]
-    return _Rates((end - start) / bins / SECOND, own, runs, beside, others)
+    return (end - start) / bins / SECOND, own, runs, beside, others
 
 
 def _server_rates(
@@ -204,16 +186,16 @@ def _server_rates(
     """Return bytes and active jobs of each application in each bin; the last row is the rest."""
     bins = len(edges) - 1
     sums, counts = np.zeros((2, applications + 1, bins))
-    own = own_counters(samples, jobs.with_columns(row=pl.col("number")), settings)
-    if own is None:
+    series, placed = own_counters(samples, jobs.with_columns(row=pl.col("number")), settings)
+    if series.empty:
         return sums, counts
-    numbers = own.placed.jobs
+    numbers = placed.jobs
     first, last = _bins_of(jobs, numbers, edges)
     points = ranges(first, last - first + 1)
     owner = np.repeat(np.arange(len(numbers)), last - first + 1)
-    place = locate(own.series, edges[points] + own.placed.shifts[owner])
+    place = locate(series, edges[points] + placed.shifts[owner])
     left = np.flatnonzero(owner[1:] == owner[:-1])
-    moved = place.between(own.series.totals[BYTE_ROWS].sum(axis=0), left, left + 1)
+    moved = place.between(series.totals[BYTE_ROWS].sum(axis=0), left, left + 1)
     of = jobs["application"].fill_null(applications).to_numpy()[numbers][owner[left]]
     np.add.at(sums, (of, points[left]), moved)
     np.add.at(counts, (of, points[left]), moved > 0)
@@ -234,6 +216,7 @@ def by_run_time(jobs: pl.DataFrame, applications: list[Application]) -> Iterator
     a run, equally long for all runs compared, decides whether it ran beside a neighbour.
     """
     lengths = (jobs["end_us"] - jobs["start_us"]).to_numpy()
+    hours = lengths / (HOUR * SECOND)
     runs = jobs.filter(pl.col("application").is_not_null())
     alike = runs.group_by("application", "nodes", maintain_order=True).agg("number")
     groups = [
@@ -243,33 +226,17 @@ def by_run_time(jobs: pl.DataFrame, applications: list[Application]) -> Iterator
     ]
     first = np.zeros(jobs.height)
     for _, mine in groups:
-        first[mine] = np.quantile(lengths[mine], SHORTEST_RUNS)
+        first[mine] = np.quantile(lengths[mine], MINOR)
     met = _meetings(jobs, len(applications), first)
     for application, mine in groups:
-        for other in range(len(applications)):
+        for other, neighbour in enumerate(applications):
             if other != application:
-                yield from _compare_runs(
-                    applications[application], applications[other], mine, met[other], lengths
+                beside, quiet = (
+                    hours[mine[chosen]]
+                    for chosen in (met[other, mine] >= BESIDE, met[other, mine] <= MINOR)
                 )
-
-
-def _compare_runs(
-    application: Application, neighbour: Application, mine: Places, met: Floats, lengths: Ints
-) -> Iterator[Disturbance]:
-    hours = lengths / (3600 * SECOND)
-    beside, quiet = mine[met[mine] >= BESIDE], mine[met[mine] <= APART]
-    if min(len(beside), len(quiet)) >= MIN_OBSERVATIONS:
-        yield Disturbance(
-            application,
-            neighbour,
-            "run_time",
-            float(np.median(hours[beside]) / np.median(hours[quiet])),
-            len(beside),
-            len(quiet),
-            float(hours[beside].sum()),
-            rank_sum(-hours[quiet], -hours[beside]),
-            1.0,
-        )
+                pair = (applications[application], neighbour, "run_time")
+                yield from _compare(*pair, beside, quiet, float(beside.sum()))
 
 
 def _meetings(jobs: pl.DataFrame, applications: int, first: Floats) -> Floats:
@@ -322,7 +289,7 @@ def interference(
 def _applications(jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Application]]:
     """Number the applications that moved most; other jobs have no number."""
     moved = pl.sum_horizontal(pl.selectors.ends_with("_attributed", "_shared"))
-    hours = (pl.col("end_us") - pl.col("start_us")).sum() / (3600 * SECOND)
+    hours = (pl.col("end_us") - pl.col("start_us")).sum() / (HOUR * SECOND)
     named = jobs.filter(pl.col("user").is_not_null() | pl.col("name").is_not_null())
     largest = (
         named.group_by("user", "name")

@@ -38,6 +38,7 @@ from ioprism.servers.attribution import (
     split_series,
     without_counted,
 )
+from ioprism.servers.limits import NEGLIGIBLE, ROWS_IN_MEMORY
 from ioprism.servers.series import (
     LONGEST_STEP,
     Floats,
@@ -53,61 +54,7 @@ FLAGS = ("shared", "gap", "reset", "missing")
 # How a job's bytes are known: its servers served no other job, or counted them per job, or what
 # they moved for several jobs was split by nodes, or not attributed; or counters are missing.
 ATTRIBUTIONS = ("exclusive", "measured", "split", "marked", "unknown")
-MIN_COVERAGE = 0.95  # metrics of jobs with less coverage are flagged
 MEASURES = ("intensity", "burstiness", "parallel_intensity")
-
-
-@dataclass(frozen=True, slots=True)
-class Measures:
-    """The paper's metrics of several jobs; NaN where they have no meaning."""
-
-    intensity: Floats  # (direction, threshold, job)
-    burstiness: Floats
-    parallel_intensity: Floats
-    has_io: NDArray[np.bool_]
-    max_bandwidth: Floats  # (direction, job) bytes per second
-    max_server_bandwidth: Floats
-    max_operation_rate: Floats
-    unknown: Floats  # (job) Δt in which no server's counters are known: left out above
-
-
-def measure(
-    activity: Activity, *, servers: NDArray[np.int64], runtimes: Floats, settings: MetricSettings
-) -> Measures:
-    """Return the metrics of Eqs. 5 to 9 of the paper.
-
-    Args:
-        activity: what the servers did, in stretches ordered by job and time.
-        servers: how many servers each job could use, |S|.
-        runtimes: the jobs' run times in seconds.
-        settings: the mode.
-    """
-    jobs = len(servers)
-    known = activity.known > 0
-    job, weights = activity.job[known], activity.weights[known]
-    total = _sums(job, weights, jobs)
-    every = _sums(activity.job, activity.weights, jobs)
-    if settings.grid == "job" and settings.window == "literal":
-        total = np.where(total > 0, runtimes * SECOND / settings.interval_us, 0.0)
-    joins = _joins(activity.job, known)
-    shape = (2, len(settings.thresholds), jobs)
-    values = np.full((4, *shape), np.nan)
-    for direction, threshold in np.ndindex(shape[:2]):
-        active = activity.active[direction, threshold][known]
-        values[:, direction, threshold] = _measures_of_threshold(
-            active, job, weights, joins, total, servers
-        )
-    few = np.ceil(runtimes * SECOND / settings.interval_us) < MIN_WINDOWS
-    return Measures(
-        intensity=values[0],
-        burstiness=np.where(few, np.nan, values[1]),
-        parallel_intensity=values[2],
-        has_io=values[3] > 0,
-        max_bandwidth=_highest(activity.bandwidth, activity.job, jobs),
-        max_server_bandwidth=_highest(activity.server_bandwidth, activity.job, jobs),
-        max_operation_rate=_highest(activity.operation_rate, activity.job, jobs),
-        unknown=every - _sums(job, weights, jobs),
-    )
 
 
 def _joins(job: NDArray[np.intp], known: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -183,10 +130,9 @@ def metric_column(direction: str, measure: str, threshold: int) -> str:
     return f"{direction}_{measure}_{threshold}"
 
 
-def metric_columns(
+def _metric_table(
     jobs: pl.DataFrame,
-    *,
-    measures: Measures,
+    activity: Activity,
     totals: JobTotals,
     servers: NDArray[np.int64],
     own: NDArray[np.bool_],
@@ -196,53 +142,65 @@ def metric_columns(
 
     Args:
         jobs: the jobs' facts.
-        measures: what depends on windows.
-        totals: what does not.
-        servers: how many servers each job could use.
+        activity: what the servers did, in stretches ordered by job and time.
+        totals: what does not depend on windows.
+        servers: how many servers each job could use, |S|.
         own: whether servers count the job separately, so that no other job disturbs it.
-        settings: the thresholds.
+        settings: the mode and the thresholds.
     """
     coverage = np.where(own, np.nan, totals.coverage(servers))
     split = "split" if settings.shared == "split" else "marked"
     by_servers = np.where(totals.shared, split, "exclusive")
     seen = np.where(totals.servers_seen > 0, by_servers, "unknown")
     attribution = np.where(own, "measured", seen)
-    columns: dict[str, NDArray[np.generic] | pl.Series] = {
+    known = activity.known > 0
+    job, weights = activity.job[known], activity.weights[known]
+    known_time = _sums(job, weights, jobs.height)
+    every = _sums(activity.job, activity.weights, jobs.height)
+    columns: dict[str, NDArray[Any]] = {
         "servers": servers,
         "coverage": coverage,
         "attribution": attribution,
         "shared": totals.shared & ~own,
-        "gap": (coverage < MIN_COVERAGE) & ~np.isin(attribution, ("measured", "marked")),
+        "gap": (coverage < 1 - NEGLIGIBLE) & ~np.isin(attribution, ("measured", "marked")),
         "reset": totals.resets,
         "missing": (totals.servers_seen < servers) & ~own,
         "opens": _growth(totals, "oc"),
         "closes": _growth(totals, "cc"),
-        "unknown": measures.unknown * settings.interval_us / SECOND,
+        "unknown": (every - known_time) * settings.interval_us / SECOND,
     }
+    windows = (jobs["end_us"] - jobs["start_us"]).to_numpy() / settings.interval_us
+    total = known_time
+    if settings.grid == "job" and settings.window == "literal":
+        total = np.where(total > 0, windows, 0.0)
+    few = np.ceil(windows) < MIN_WINDOWS
+    joins = _joins(activity.job, known)
+    rates = {
+        "max_bandwidth": activity.bandwidth,
+        "max_server_bandwidth": activity.server_bandwidth,
+        "max_operation_rate": activity.operation_rate,
+    }
+    highest = {name: _highest(rate, activity.job, jobs.height) for name, rate in rates.items()}
     for number, direction in enumerate(DIRECTIONS):
-        columns |= _of_direction(direction, number, measures, totals, settings)
-    values = pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
-    return pl.concat([jobs.select(FACTS), values], how="horizontal")
-
-
-def _of_direction(
-    direction: str, number: int, measures: Measures, totals: JobTotals, settings: MetricSettings
-) -> dict[str, NDArray[np.generic] | pl.Series]:
-    columns: dict[str, NDArray[np.generic] | pl.Series] = {
-        f"{direction}_bytes": _growth(totals, BYTES[direction]),
-        f"{direction}_shared_bytes": totals.shared_bytes[number],
-        f"{direction}_operations": _growth(totals, OPERATIONS[direction]),
-        f"{direction}_max_bandwidth": measures.max_bandwidth[number],
-        f"{direction}_max_server_bandwidth": measures.max_server_bandwidth[number],
-        f"{direction}_max_operation_rate": measures.max_operation_rate[number],
-        f"{direction}_boundary_bytes": totals.boundary_bytes[number],
-    }
-    for place, threshold in enumerate(settings.thresholds):
-        for name in MEASURES:
-            values = getattr(measures, name)[number, place]
-            columns[metric_column(direction, name, threshold)] = values
-        columns[metric_column(direction, "has_io", threshold)] = measures.has_io[number, place]
-    return columns
+        amounts = {
+            "bytes": _growth(totals, BYTES[direction]),
+            "shared_bytes": totals.shared_bytes[number],
+            "operations": _growth(totals, OPERATIONS[direction]),
+            **{name: values[number] for name, values in highest.items()},
+            "boundary_bytes": totals.boundary_bytes[number],
+        }
+        columns |= {f"{direction}_{name}": values for name, values in amounts.items()}
+        for place, threshold in enumerate(settings.thresholds):
+            active = activity.active[number, place][known]
+            intensity, burstiness, parallel, busy = _measures_of_threshold(
+                active, job, weights, joins, total, servers
+            )
+            burstiness[few] = np.nan
+            measures = (intensity, burstiness, parallel, busy > 0)
+            for name, values in zip((*MEASURES, "has_io"), measures, strict=True):
+                columns[metric_column(direction, name, threshold)] = values
+    metrics = pl.DataFrame(columns).with_columns(pl.selectors.float().fill_nan(None))
+    return pl.concat([jobs.select(FACTS), metrics], how="horizontal")
 
 
 def _growth(totals: JobTotals, counter: str) -> NDArray[np.float64]:
@@ -251,9 +209,6 @@ def _growth(totals: JobTotals, counter: str) -> NDArray[np.float64]:
     return np.where(totals.counted[row], totals.counters[row], np.nan)
 
 
-# About 250 MB of windows.
-WINDOWS_AT_ONCE = 1_500_000
-STEPS_AT_ONCE = 2_500_000  # of the native grid: one for each sample of each of a job's servers
 MAX_WINDOWS = 5_000_000  # of one job; a job with more has a damaged end
 
 Progress = Callable[[int], None]
@@ -335,25 +290,10 @@ def _choose_jobs(
 
 def _batches(jobs: pl.DataFrame, settings: MetricSettings) -> Iterator[pl.DataFrame]:
     """Cut the jobs so that the windows of a piece fit into memory."""
-    native = settings.grid == "native"
-    width = pl.col("servers").list.len().clip(1) if native else pl.lit(1)
-    most = STEPS_AT_ONCE if native else WINDOWS_AT_ONCE
-    numbers = jobs.select((pl.col("windows") * width).cum_sum() // most).to_series()
+    width = pl.col("servers").list.len().clip(1) if settings.grid == "native" else pl.lit(1)
+    numbers = jobs.select((pl.col("windows") * width).cum_sum() // ROWS_IN_MEMORY).to_series()
     for _, batch in jobs.group_by(numbers.alias("batch"), maintain_order=True):
         yield batch.with_row_index("row")
-
-
-@dataclass(frozen=True, slots=True)
-class _Collector:
-    """The two ways of adding a server to a batch, always done together."""
-
-    activity: WindowActivity | NativeActivity
-    totals: JobTotals
-
-    def add(self, series: Series, placed: Placed) -> None:
-        """Add a server's counters, whose gaps are known, for some jobs."""
-        self.activity.add(series, placed, always_known=False)
-        self.totals.add(series, placed)
 
 
 def _batch_metrics(
@@ -369,18 +309,51 @@ def _batch_metrics(
         if settings.grid == "native"
         else WindowActivity(lay_out(starts, ends, settings), settings)
     )
-    collector = _Collector(activity, JobTotals(starts, ends))
-    own, data_servers = _add_own(source, batch, settings, own_servers, collector)
-    _add_servers(source, batch, settings, own, own_servers, collector, occupied)
+    totals = JobTotals(starts, ends)
+
+    def add(series: Series, placed: Placed, *, always_known: bool = False) -> None:
+        """Add a server's counters for some jobs; counters by job have no gaps."""
+        activity.add(series, placed, always_known=always_known)
+        totals.add(series, placed)
+
+    own, data_servers = np.zeros(batch.height, dtype=bool), 0
+    for server in own_servers:
+        samples = _counters(source, server, batch, per_job=True)
+        data_servers += samples["br"].null_count() < samples.height
+        series, placed = own_counters(samples, batch, settings)
+        add(series, placed, always_known=True)
+        own[placed.jobs] = True
+    for server, jobs in _uses(batch.filter(pl.Series(~own))):
+        occupancy = occupied.get(server)
+        if occupancy is None:
+            continue
+        numbers = jobs["number"].to_numpy().astype(np.intp)
+        there = np.isin(numbers, occupancy.jobs)
+        series = server_series(_counters(source, server, batch), settings)
+        if server in own_servers:
+            series = without_counted(series, _counters(source, server, batch, per_job=True))
+        uses = np.searchsorted(occupancy.jobs, numbers[there])
+        places = jobs["row"].to_numpy().astype(np.intp)[there]
+        mixed = occupancy.is_shared(uses)
+        add(series, Placed(places[~mixed], np.zeros((~mixed).sum(), dtype=np.int64)))
+        if mixed.any() and not series.empty:
+            part, shifts = split_series(series, occupancy, uses[mixed], settings)
+            add(part, Placed(places[mixed], shifts))
+            if settings.shared == "split":
+                _, together = job_bytes(series, occupancy, uses[mixed])
+                totals.shared_bytes[:, places[mixed]] += together
+        totals.shared[places[mixed]] = True
     named = batch["servers"].list.n_unique().to_numpy().astype(np.int64)
-    servers = np.where(own, np.where(named > 0, named, data_servers), named)
-    measures = measure(
-        activity.result(), servers=servers, runtimes=(ends - starts) / SECOND, settings=settings
-    )
-    return metric_columns(
-        batch, measures=measures, totals=collector.totals, servers=servers, own=own,
-        settings=settings,
-    )  # fmt: skip
+    servers = np.where(own & (named == 0), max(data_servers, 1), named)
+    return _metric_table(batch, activity.result(), totals, servers, own, settings)
+
+
+def _uses(jobs: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield every server that jobs name, with its jobs."""
+    rows = jobs.select("number", "row", server="servers").explode("server")
+    by_server = rows.drop_nulls().unique().sort("server", "number")
+    for (server,), table in by_server.partition_by("server", as_dict=True).items():
+        yield str(server), table
 
 
 def _counters(
@@ -391,75 +364,6 @@ def _counters(
     return source.counters(
         server, start_us=int(first) - LONGEST_STEP, end_us=int(last) + LONGEST_STEP, per_job=per_job
     )
-
-
-def _add_own(
-    source: CounterSource,
-    batch: pl.DataFrame,
-    settings: MetricSettings,
-    servers: Sequence[str],
-    collector: _Collector,
-) -> tuple[NDArray[np.bool_], int]:
-    """Add the counters that servers keep for each job; return who has some, and how many do."""
-    own = np.zeros(batch.height, dtype=bool)
-    data_servers = 0
-    for server in servers:
-        samples = _counters(source, server, batch, per_job=True)
-        data_servers += samples["br"].null_count() < samples.height
-        counted = own_counters(samples, batch, settings)
-        if counted is not None:
-            collector.activity.add(counted.series, counted.placed, always_known=True)
-            collector.totals.add(counted.series, counted.placed)
-            own[counted.placed.jobs] = True
-    return own, max(data_servers, 1)
-
-
-def _add_servers(
-    source: CounterSource,
-    batch: pl.DataFrame,
-    settings: MetricSettings,
-    own: NDArray[np.bool_],
-    own_servers: Sequence[str],
-    collector: _Collector,
-    occupied: Mapping[str, Occupancy],
-) -> None:
-    """Add the servers' own counters for the jobs that have none: whole, or a job's part."""
-    rows = batch.filter(pl.Series(~own)).select("number", "row", server="servers").explode("server")
-    by_server = rows.drop_nulls().unique().sort("server", "number")
-    for (server,), jobs in by_server.partition_by("server", as_dict=True).items():
-        occupancy = occupied.get(str(server))
-        if occupancy is None:
-            continue
-        numbers = jobs["number"].to_numpy().astype(np.intp)
-        there = np.isin(numbers, occupancy.jobs)
-        series = _server_counters(source, str(server), batch, settings, own_servers)
-        uses = np.searchsorted(occupancy.jobs, numbers[there])
-        places = jobs["row"].to_numpy().astype(np.intp)[there]
-        mixed = occupancy.is_shared(uses)
-        collector.add(series, Placed(places[~mixed], np.zeros((~mixed).sum(), dtype=np.int64)))
-        if not mixed.any():
-            continue
-        if not series.empty:
-            part, shifts = split_series(series, occupancy, uses[mixed], settings)
-            collector.add(part, Placed(places[mixed], shifts))
-            if settings.shared == "split":
-                together = job_bytes(series, occupancy, uses[mixed]).shared
-                collector.totals.shared_bytes[:, places[mixed]] += together
-        collector.totals.shared[places[mixed]] = True
-
-
-def _server_counters(
-    source: CounterSource,
-    server: str,
-    batch: pl.DataFrame,
-    settings: MetricSettings,
-    own_servers: Sequence[str],
-) -> Series:
-    """Return a server's counters, without what it counts per job."""
-    series = server_series(_counters(source, server, batch), settings)
-    if server not in own_servers:
-        return series
-    return without_counted(series, _counters(source, server, batch, per_job=True))
 
 
 def without_own(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from ioprism.errors import NotEnoughDetailError
 from ioprism.model.counters import (
@@ -23,8 +22,6 @@ from ioprism.model.counters import (
 )
 from ioprism.model.machine import BackgroundLoad
 from ioprism.servers.attribution import (
-    JobBytes,
-    Occupancy,
     growth_per_sample,
     job_bytes,
     occupancies,
@@ -97,159 +94,126 @@ def machine_load(
             source="the store",
             hint="ingest more raw files.",
         )
-    account = _Account(
-        source, jobs.sort("start_us", "job").with_row_index("number"), span, settings
+    numbered = jobs.sort("start_us", "job").with_row_index("number")
+    servers = tuple(source.servers())
+    edges = _edges(span, len(servers), settings)
+    half_hours = np.arange(
+        span[0] // HALF_HOUR * HALF_HOUR, span[1] + HALF_HOUR, HALF_HOUR, dtype=np.int64
     )
-    for number, server in enumerate(account.servers):
-        account.add(number, server)
-    return account.result()
-
-
-class _Account:
-    """Adds the servers up, one by one."""
-
-    def __init__(
-        self,
-        source: CounterSource,
-        jobs: pl.DataFrame,
-        span: tuple[int, int],
-        settings: MetricSettings,
-    ) -> None:
-        self.servers = tuple(source.servers())
-        self._source, self._jobs, self._span, self._settings = source, jobs, span, settings
-        self._occupied = dict(occupancies(without_own(source, jobs, settings)))
-        self._own = frozenset(source.per_job_servers())
-        self._edges = _edges(span, len(self.servers), settings)
-        self._half_hours = np.arange(
-            span[0] // HALF_HOUR * HALF_HOUR, span[1] + HALF_HOUR, HALF_HOUR, dtype=np.int64
-        )
-        self._bytes = np.zeros((2, len(self.servers), len(self._edges) - 1))
-        self._moved = np.zeros((2, len(self.servers)))
-        self._parts = np.zeros((3, 2, len(self.servers)))
-        self._measured, self._outside = np.zeros(2), np.zeros(2)
-        self._by_half_hour = np.zeros((2, len(self._half_hours) - 1))
-        self._sizes = np.zeros((2, 2, len(SIZE_LIMITS) + 1))
-        self._operations = np.full(2, np.nan)
-        self._of_jobs = np.zeros((2, 2, jobs.height))  # attributed or shared, direction, job
-
-    def add(self, number: int, server: str) -> None:
-        """Add one server: its totals over time, then whose they are."""
-        series = server_series(self._samples(server), self._settings)
-        own = self._samples(server, per_job=True) if server in self._own else COUNTERS.empty()
-        measured = self._add_measured(own, series)
-        occupancy = self._occupied.get(server)
-        shares = None
+    load = MachineLoad(
+        servers=servers,
+        edges_us=edges,
+        bytes=np.zeros((2, len(servers), len(edges) - 1)),
+        moved=np.zeros((2, len(servers))),
+        parts=np.zeros((len(PARTS), 2, len(servers))),
+        measured=np.zeros(2),
+        outside=np.zeros(2),
+        operations=np.full(2, np.nan),
+        sizes=np.zeros((2, 2, len(SIZE_LIMITS) + 1)),
+        half_hours_us=half_hours,
+        half_hours=np.zeros((2, len(half_hours) - 1)),
+        jobs=numbered,
+    )
+    of_jobs = np.zeros((2, 2, jobs.height))  # attributed or shared, direction, job
+    occupied = dict(occupancies(without_own(source, numbered, settings)))
+    own_servers = source.per_job_servers()
+    for number, server in enumerate(servers):
+        start, end = span
+        samples = source.counters(server, start_us=start, end_us=end)
+        series = server_series(samples, settings)
+        own = COUNTERS.empty()
+        if server in own_servers:
+            own = source.counters(server, start_us=start, end_us=end, per_job=True)
+        counted = _add_measured(load, own, series, of_jobs[0], settings)
+        alone, together = np.zeros((2, 2))
         if series.empty:
-            self._add_growth(number, growth_per_sample(own))
+            _add_growth(load, number, growth_per_sample(own))
         else:
-            self._add_series(number, series)
-            self._outside += self._before_and_after(series)
-            if occupancy:
-                shares = self._add_uses(without_counted(series, own), occupancy)
-        self._divide(number, measured, shares)
-
-    def _samples(self, server: str, *, per_job: bool = False) -> pl.DataFrame:
-        start, end = self._span
-        return self._source.counters(server, start_us=start, end_us=end, per_job=per_job)
-
-    def _add_series(self, number: int, series: Series) -> None:
-        self._bytes[:, number] = _bytes_between(series, self._edges)
-        self._by_half_hour += _bytes_between(series, self._half_hours)
-        self._moved[:, number] = series.totals[BYTE_ROWS, -1] + series.unplaced[BYTE_ROWS]
-        counted = series.counted[OPERATION_ROWS]
-        operations = np.nan_to_num(self._operations) + series.totals[OPERATION_ROWS, -1]
-        self._operations = np.where(counted, operations, self._operations)
-        self._add_sizes(
-            np.diff(series.totals[BYTE_ROWS]),
-            np.diff(series.totals[OPERATION_ROWS]) * counted[:, None],
-        )
-
-    def _add_growth(self, number: int, growth: pl.DataFrame) -> None:
-        """Add a target that counts for jobs only, with its growth at the time of each sample."""
-        if not growth.height:
-            return
-        times = growth["time_us"].to_numpy()
-        for place, direction in enumerate(DIRECTIONS):
-            moved = growth[BYTES[direction]].to_numpy().astype(np.float64)
-            self._bytes[place, number] = np.histogram(times, self._edges, weights=moved)[0]
-            self._by_half_hour[place] += np.histogram(times, self._half_hours, weights=moved)[0]
-            self._moved[place, number] = moved.sum()
-        counts = np.stack([growth[OPERATIONS[d]].to_numpy() for d in DIRECTIONS])
-        self._operations = np.nan_to_num(self._operations) + counts.sum(axis=1)
-        self._add_sizes(np.stack([growth[BYTES[d]].to_numpy() for d in DIRECTIONS]), counts)
-
-    def _add_sizes(self, moved: NDArray[np.generic], operations: NDArray[np.generic]) -> None:
-        for place in range(len(DIRECTIONS)):
-            count = operations[place].astype(np.float64)
-            mean = moved[place].astype(np.float64) / np.maximum(count, 1.0)
-            kind = np.where(count > 0, np.digitize(mean, SIZE_LIMITS), -1)
-            for row, weights in enumerate((moved[place], count)):
-                sums = np.bincount(kind + 1, weights, len(SIZE_LIMITS) + 2)
-                self._sizes[row, place] += sums[1:]
-
-    def _add_measured(self, own: pl.DataFrame, series: Series) -> Floats:
-        """Note what each listed job moved by the server's own count of it.
-
-        Only while the server itself was watched: what a job had moved before is in no total.
-        """
-        numbered = self._jobs.with_columns(row=pl.col("number"))
-        per_job = own_counters(own, numbered, self._settings)
-        if per_job is None:
-            return np.zeros(2)
-        jobs, shifts = per_job.placed.jobs, per_job.placed.shifts
-        ends = [self._jobs[name].to_numpy()[jobs] for name in ("start_us", "end_us")]
-        if not series.empty:
-            ends = [np.clip(end, series.times[0], series.times[-1]) for end in ends]
-        place = locate(per_job.series, np.concatenate([end + shifts for end in ends]))
-        first = np.arange(len(jobs))
-        moved = place.between(per_job.series.totals[BYTE_ROWS], first, first + len(jobs))
-        self._of_jobs[0][:, jobs] += moved
-        return np.asarray(moved.sum(axis=1))
-
-    def _add_uses(self, series: Series, occupancy: Occupancy) -> JobBytes:
-        uses = job_bytes(series, occupancy, np.arange(len(occupancy.jobs)))
-        self._of_jobs[0][:, occupancy.jobs] += uses.attributed
-        if self._settings.shared == "split":
-            self._of_jobs[1][:, occupancy.jobs] += uses.shared
-        return uses
-
-    def _divide(self, number: int, measured: Floats, shares: JobBytes | None) -> None:
-        """Make the three parts add up, also where a server and its counts by job disagree."""
-        moved = self._moved[:, number]
-        alone = shares.attributed.sum(axis=1) if shares else 0.0
-        together = shares.shared.sum(axis=1) if shares else 0.0
-        attributed = np.minimum(measured + alone, moved)
+            _add_series(load, number, series)
+            if server in occupied:
+                jobs_there = occupied[server].jobs
+                rest = without_counted(series, own)
+                uses = job_bytes(rest, occupied[server], np.arange(len(jobs_there)))
+                alone, together = (part.sum(axis=1) for part in uses)
+                of_jobs[0][:, jobs_there] += uses[0]
+                if settings.shared == "split":
+                    of_jobs[1][:, jobs_there] += uses[1]
+        # The three parts add up, also where a server and its counts by job disagree.
+        moved = load.moved[:, number]
+        attributed = np.minimum(counted + alone, moved)
         shared = np.minimum(together, moved - attributed)
-        self._measured += np.minimum(measured, moved)
-        self._parts[:, :, number] = attributed, shared, moved - attributed - shared
+        load.measured[:] += np.minimum(counted, moved)
+        load.parts[:, :, number] = attributed, shared, moved - attributed - shared
+    names = [f"{d}_{part}" for part in PARTS[:2] for d in DIRECTIONS]
+    columns = zip(names, of_jobs.reshape(4, -1), strict=True)
+    return replace(
+        load,
+        outside=np.minimum(load.outside, load.parts[2].sum(axis=1)),
+        jobs=numbered.with_columns(pl.Series(name, values) for name, values in columns),
+    )
 
-    def _before_and_after(self, series: Series) -> Floats:
-        if not self._jobs.height:
-            return np.asarray(series.totals[BYTE_ROWS, -1])
-        ends = self._jobs.select(pl.col("start_us").min(), pl.col("end_us").max()).row(0)
+
+def _add_series(load: MachineLoad, number: int, series: Series) -> None:
+    """Add a server's own counters."""
+    load.bytes[:, number] = _bytes_between(series, load.edges_us)
+    load.half_hours[:] += _bytes_between(series, load.half_hours_us)
+    load.moved[:, number] = series.totals[BYTE_ROWS, -1] + series.unplaced[BYTE_ROWS]
+    counted = series.counted[OPERATION_ROWS]
+    load.operations[counted] = (np.nan_to_num(load.operations) + series.totals[OPERATION_ROWS, -1])[
+        counted
+    ]
+    growth = np.diff(series.totals)
+    _add_sizes(load, growth[BYTE_ROWS], growth[OPERATION_ROWS] * counted[:, None])
+    listed = np.zeros(2)
+    if load.jobs.height:
+        ends = load.jobs.select(pl.col("start_us").min(), pl.col("end_us").max()).row(0)
         listed = _bytes_between(series, np.array(ends, dtype=np.int64))[:, 0]
-        return np.asarray(series.totals[BYTE_ROWS, -1] - listed)
+    load.outside[:] += series.totals[BYTE_ROWS, -1] - listed
 
-    def result(self) -> MachineLoad:
-        """Return everything."""
-        names = [f"{d}_{part}" for part in PARTS[:2] for d in DIRECTIONS]
-        values = self._of_jobs.reshape(4, -1)
-        return MachineLoad(
-            servers=self.servers,
-            edges_us=self._edges,
-            bytes=self._bytes,
-            moved=self._moved,
-            parts=self._parts,
-            measured=self._measured,
-            outside=np.minimum(self._outside, self._parts[2].sum(axis=1)),
-            operations=self._operations,
-            sizes=self._sizes,
-            half_hours_us=self._half_hours,
-            half_hours=self._by_half_hour,
-            jobs=self._jobs.with_columns(
-                pl.Series(name, row) for name, row in zip(names, values, strict=True)
-            ),
-        )
+
+def _add_growth(load: MachineLoad, number: int, growth: pl.DataFrame) -> None:
+    """Add a target that counts for jobs only, with its growth at the time of each sample."""
+    if not growth.height:
+        return
+    times = growth["time_us"].to_numpy()
+    moved, operations = (
+        np.stack([growth[names[d]].to_numpy() for d in DIRECTIONS]).astype(np.float64)
+        for names in (BYTES, OPERATIONS)
+    )
+    for place, amounts in enumerate(moved):
+        load.bytes[place, number] = np.histogram(times, load.edges_us, weights=amounts)[0]
+        load.half_hours[place] += np.histogram(times, load.half_hours_us, weights=amounts)[0]
+    load.moved[:, number] = moved.sum(axis=1)
+    load.operations[:] = np.nan_to_num(load.operations) + operations.sum(axis=1)
+    _add_sizes(load, moved, operations)
+
+
+def _add_sizes(load: MachineLoad, moved: Floats, operations: Floats) -> None:
+    for place, (amounts, counts) in enumerate(zip(moved, operations, strict=True)):
+        some = counts > 0
+        kind = np.digitize(amounts[some] / np.maximum(counts[some], 1.0), SIZE_LIMITS)
+        for row, weights in enumerate((amounts, counts)):
+            load.sizes[row, place] += np.bincount(kind, weights[some], len(SIZE_LIMITS) + 1)
+
+
+def _add_measured(
+    load: MachineLoad, own: pl.DataFrame, series: Series, of_jobs: Floats, settings: MetricSettings
+) -> Floats:
+    """Note what each listed job moved by the server's own count of it; return the sums.
+
+    Only while the server itself was watched: what a job had moved before is in no total.
+    """
+    per_job, placed = own_counters(own, load.jobs.with_columns(row=pl.col("number")), settings)
+    if per_job.empty:
+        return np.zeros(2)
+    ends = [load.jobs[name].to_numpy()[placed.jobs] for name in ("start_us", "end_us")]
+    if not series.empty:
+        ends = [np.clip(end, series.times[0], series.times[-1]) for end in ends]
+    place = locate(per_job, np.concatenate([end + placed.shifts for end in ends]))
+    first = np.arange(len(placed.jobs))
+    moved = place.between(per_job.totals[BYTE_ROWS], first, first + len(first))
+    of_jobs[:, placed.jobs] += moved
+    return np.asarray(moved.sum(axis=1))
 
 
 def _edges(span: tuple[int, int], servers: int, settings: MetricSettings) -> Ints:

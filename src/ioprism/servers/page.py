@@ -13,7 +13,7 @@ from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports.to_html.page import shell_page
 from ioprism.servers import documents
 from ioprism.servers.documents import CHOICES
-from ioprism.servers.fleet import Fleet, Mover, Profile, Trend
+from ioprism.servers.fleet import Fleet, Mover, Trend
 from ioprism.servers.interference import Disturbance
 from ioprism.servers.job_metrics import FLAGS, MEASURES, metric_column
 from ioprism.servers.load import PARTS, MachineLoad
@@ -62,11 +62,17 @@ def _data(report: MachineReport, peaks: Mapping[str, float | None]) -> dict[str,
         "jobs": _jobs(table, settings.thresholds),
         "load": _load(report.load),
         "machine": _machine(report.fleet),
-        "profile": _profile(report.profile),
+        "profile": {
+            "timezone": report.profile.timezone,
+            **{
+                direction: [[_digits(rate) for rate in day] for day in table.tolist()]
+                for direction, table in zip(DIRECTIONS, report.profile.rates, strict=True)
+            },
+        },
         "trend": _trend(report.trend),
         "interference": _interference(report.interference),
         "contacts": [
-            [contact.user or "unknown", documents.contact(contact), contact.jobs,
+            [contact.user or "unknown", documents.REASONS[contact.reason], contact.jobs,
              _digits(contact.job_hours), _digits(contact.hours_at_stake)]
             for contact in report.contacts
         ],
@@ -101,14 +107,6 @@ def _machine(fleet: Fleet) -> dict[str, Any]:
             for direction, totals in fleet.totals.items()
         },
     }
-
-
-def _profile(profile: Profile) -> dict[str, Any]:
-    rates = {
-        direction: [[_digits(rate) for rate in day] for day in table.tolist()]
-        for direction, table in zip(DIRECTIONS, profile.rates, strict=True)
-    }
-    return {"timezone": profile.timezone, **rates}
 
 
 def _trend(trend: Trend) -> dict[str, Any]:

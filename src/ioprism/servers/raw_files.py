@@ -40,8 +40,9 @@ from ioprism.model.counters import (
     Tally,
     each_run_once,
 )
-from ioprism.model.trace import Progress
+from ioprism.model.trace import MIB, Progress
 from ioprism.plugins import declared, load
+from ioprism.servers.limits import ROWS_IN_MEMORY
 from ioprism.servers.store import (
     CounterStore,
     LedgerEntry,
@@ -53,7 +54,6 @@ from ioprism.servers.store import (
 
 MAX_ANSWER = 2 * 2**30  # bytes; 10,000 jobs on every one of 60 targets are about 700 MB
 MAX_COMPLAINT = 200  # characters of a failed command's message that are shown
-COPY_BLOCK = 2**20  # bytes
 DIRECTLY = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # as Prometheus asks
 
 
@@ -93,9 +93,9 @@ class CommandSource:
 
     def fetch(self, target: Path, timeout: float) -> bool:
         """Run the command with its output in a file; end it and its children when it is late."""
-        words = self.name if self.shell else _words(self.name)
         complaints = target.with_suffix(".err")
         try:
+            words = self.name if self.shell else shlex.split(self.name)
             with target.open("wb") as output, complaints.open("wb") as errors:
                 process = subprocess.Popen(  # noqa: S603 - the user's own command
                     words,
@@ -105,6 +105,8 @@ class CommandSource:
                     stderr=errors,
                     start_new_session=True,
                 )
+        except ValueError as error:
+            raise NoAnswerError(f"not a command ({error})") from error
         except OSError as error:
             raise NoAnswerError(f"cannot be run ({error.strerror})") from error
         try:
@@ -120,13 +122,6 @@ class CommandSource:
                 text = file.read(MAX_COMPLAINT).decode("utf-8", "replace").strip()
             raise NoAnswerError(f"exit code {status}{': ' if text else ''}{text}")
         return True
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError as error:
-        raise NoAnswerError(f"not a command ({error})") from error
 
 
 @dataclass(slots=True)
@@ -167,7 +162,7 @@ class FollowedFile(FileSource):
                 status = os.fstat(file.fileno())
                 if status.st_ino != self.inode or status.st_size < self.place:
                     self.place, self.inode = 0, status.st_ino
-                    self.heading = file.readline(COPY_BLOCK)
+                    self.heading = file.readline(MIB)
                 file.seek(self.place)
                 new = file.read(MAX_ANSWER // 16)  # the rest follows in the next round
         except OSError as error:
@@ -214,7 +209,7 @@ class EndpointSource:
 def _copy(source: BufferedIOBase, target: Path, deadline: float = math.inf) -> None:
     left = MAX_ANSWER
     with target.open("wb") as file:
-        while data := source.read1(COPY_BLOCK):
+        while data := source.read1(MIB):
             left -= len(data)
             if left < 0:
                 raise OSError(errno.EFBIG, "the answer is implausibly long")
@@ -252,7 +247,6 @@ JOB_READERS = {
     "loadleveler": "ioprism.servers.formats.schedulers:LoadLevelerReader",
     "job-table": "ioprism.servers.formats.tables:JobTableReader",
 }
-MAX_ROWS_HELD = 1_500_000  # measured: about 300 MB; then partitions are rewritten
 
 
 class RawReader(Protocol):
@@ -356,53 +350,39 @@ def ingest(
         BrokenTraceError: a file is a pipe, or cannot be read.
         OutputError: the folder cannot be used as a store.
     """
-    options = ReadingOptions(None if time is None else _time_us(time), timezone)
-    files = [_RawFile.of(path, named=named) for path, named in _files(map(Path, sources))]
+    if time is not None and not EARLIEST <= time * SECOND <= LATEST:
+        raise UsageError(f"--time {time} is not a time.\nHint: give seconds since 1970.")
+    options = ReadingOptions(None if time is None else round(time * SECOND), timezone)
+    files = list(_readers_of(map(Path, sources)))
     with store_for_writing(Path(store)) as writable:
         writer = _Writer(writable, options, progress, writable.ledger())
-        outcomes = [writer.take(file) for file in files]
+        outcomes = [writer.take(path, reader) for path, reader in files]
         writer.flush()
     return outcomes
 
 
-def _time_us(time: float) -> int:
-    time_us = round(time * SECOND) if abs(time) * SECOND <= LATEST else LATEST + 1
-    if not EARLIEST <= time_us <= LATEST:
-        raise UsageError(f"--time {time} is not a time.\nHint: give seconds since 1970.")
-    return time_us
-
-
-def _files(sources: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
+def _readers_of(
+    sources: Iterable[Path],
+) -> Iterator[tuple[Path, CounterReader | JobReader | None]]:
+    """Yield every file with its reader; only a file below a folder may have none."""
     for source in sources:
         if not source.exists():
             raise NoSuchTraceError(source)
-        if source.is_dir():
-            yield from ((path, False) for path in files_below(source))
-        else:
-            yield source, True
+        below = source.is_dir()
+        for path in files_below(source) if below else (source,):
+            check_readable(path)
+            reader = find_counter_reader(path) or find_job_reader(path)
+            if reader is None and not below:
+                raise UnknownFormatError(path, tried=(*COUNTER_READERS, *JOB_READERS), hint=HINT)
+            yield path, reader
 
 
-@dataclass(frozen=True, slots=True)
-class _RawFile:
-    """A raw file and its reader."""
-
-    path: Path
-    reader: CounterReader | JobReader | None
-
-    @classmethod
-    def of(cls, path: Path, *, named: bool) -> _RawFile:
-        check_readable(path)
-        reader = find_counter_reader(path) or find_job_reader(path)
-        if reader is None and named:
-            raise UnknownFormatError(path, tried=(*COUNTER_READERS, *JOB_READERS), hint=HINT)
-        return cls(path, reader)
-
-    def digest(self, options: ReadingOptions) -> str:
-        """Name the content, and what else its records depend on."""
-        with self.path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        given = f"{options.time_us}|{options.timezone}"
-        return f"{content}-{hashlib.sha256(given.encode()).hexdigest()[:8]}"
+def _digest(path: Path, options: ReadingOptions) -> str:
+    """Name the content, and what else its records depend on."""
+    with path.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").hexdigest()
+    given = f"{options.time_us}|{options.timezone}"
+    return f"{content}-{hashlib.sha256(given.encode()).hexdigest()[:8]}"
 
 
 @dataclass(slots=True)
@@ -416,40 +396,38 @@ class _Writer:
     samples: list[pl.DataFrame] = field(default_factory=list)
     jobs: list[pl.DataFrame] = field(default_factory=list)
     finished: dict[str, LedgerEntry] = field(default_factory=dict)
-    rows: int = 0
-    read: int = 0
+    rows: int = 0  # of these samples
+    read: int = 0  # samples in total
 
-    def take(self, file: _RawFile) -> IngestedFile:
+    def take(self, path: Path, reader: CounterReader | JobReader | None) -> IngestedFile:
         """Read one file, unless the ledger knows its content."""
-        if file.reader is None:
-            return IngestedFile(file.path, "", 0, False, ("neither counters nor jobs: skipped",))
-        key = file.digest(self.options)
-        known = self.finished.get(key) or self.known.get(key)
-        if known is not None:
-            return IngestedFile(file.path, known.format, known.records, True, known.warnings)
-        tally = Tally()
-        try:
-            self._read(file, tally)
-        except TraceError as error:
-            self.flush()
-            raise error
-        entry = LedgerEntry(
-            file.path.name, file.reader.name, tally.records, tuple(tally.warnings())
-        )
-        self.finished[key] = entry
-        return IngestedFile(file.path, entry.format, entry.records, False, entry.warnings)
+        if reader is None:
+            return IngestedFile(path, "", 0, False, ("neither counters nor jobs: skipped",))
+        key = _digest(path, self.options)
+        entry = self.finished.get(key) or self.known.get(key)
+        known = entry is not None
+        if entry is None:
+            tally = Tally()
+            try:
+                tables = reader.read(path, self.options, tally)
+                if isinstance(tables, pl.DataFrame):
+                    self.jobs.append(tables)
+                else:
+                    self._hold(tables)
+            except TraceError:
+                self.flush()
+                raise
+            entry = LedgerEntry(path.name, reader.name, tally.records, tuple(tally.warnings()))
+            self.finished[key] = entry
+        return IngestedFile(path, entry.format, entry.records, known, entry.warnings)
 
-    def _read(self, file: _RawFile, tally: Tally) -> None:
-        tables = file.reader.read(file.path, self.options, tally) if file.reader else ()
-        if isinstance(tables, pl.DataFrame):
-            self.jobs.append(tables)
-            return
+    def _hold(self, tables: Iterable[pl.DataFrame]) -> None:
         for table in tables:
             self.samples.append(table)
             self.rows += table.height
             self.read += table.height
             self.progress(self.read)
-            if self.rows >= MAX_ROWS_HELD:
+            if self.rows >= ROWS_IN_MEMORY:
                 self.flush()
 
     def flush(self) -> None:

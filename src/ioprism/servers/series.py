@@ -25,6 +25,7 @@ from ioprism.model.counters import (
     SERIES_KEY,
     VALUES,
 )
+from ioprism.servers.limits import NEGLIGIBLE, SAMPLING_JITTER, SMALLEST_RESET
 from ioprism.units import DAY, HOUR
 
 Grid = Literal["job", "native"]
@@ -43,10 +44,6 @@ OPERATION_ROWS = [VALUES.index(OPERATIONS[direction]) for direction in DIRECTION
 # A longer step is not interpolated: its bytes cannot be attributed to any job.
 LONGEST_STEP = round(DAY * SECOND)
 SPACING = LONGEST_STEP  # between the stretches of two jobs on one line
-# A sample that falls by less than half and recovers with the next is out of order, not a reset.
-SMALLEST_RESET = 0.5
-SAME_STEP = 0.05  # steps that differ by this share have the same length
-SAMPLING_JITTER = 0.01  # sampling jitters: 119.8 s is meant to be 120 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +154,9 @@ def _part_series(rows: pl.DataFrame, settings: MetricSettings, *, gaps_matter: b
     lengths = np.where(same, np.diff(times), 0)
     growth = np.diff(values, axis=1)
     reset = same & (np.any(growth < 0, axis=0) | (np.diff(since) != 0))
-    dropped = reset & _drops(rows, settings)
+    node_total = rows.height > 0 and rows["source"][0] == NODE_TOTAL
+    drops = node_total if settings.reset == "auto" else settings.reset == "drop"
+    dropped = reset & drops
     growth[:, reset] = values[:, 1:][:, reset]
     # After a pause of a server it is unknown when its bytes moved; a job's bytes moved at the end.
     too_long = (lengths > LONGEST_STEP) & gaps_matter
@@ -185,12 +184,6 @@ def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
     if alone and rows["time_us"].is_sorted():
         return rows
     return rows.sort("stretch", "time_us", "since_us")
-
-
-def _drops(rows: pl.DataFrame, settings: MetricSettings) -> bool:
-    if settings.reset != "auto":
-        return settings.reset == "drop"
-    return rows.height > 0 and rows["source"][0] == NODE_TOTAL
 
 
 def _in_order(values: Ints, stretches: Ints, since: Ints) -> Bools:
@@ -282,15 +275,12 @@ def sampling_interval_us(tables: Iterable[pl.DataFrame], *, per_job: bool = Fals
     usual = _most_frequent(positive) if per_job else positive
     seconds = float(np.median(usual)) / SECOND
     whole = max(1, round(seconds))
-    return (
-        whole * SECOND
-        if abs(seconds - whole) <= SAMPLING_JITTER * whole or seconds < 1
-        else round(seconds * SECOND)
-    )
+    jitters = abs(seconds - whole) <= SAMPLING_JITTER * whole or seconds < 1
+    return whole * SECOND if jitters else round(seconds * SECOND)
 
 
 def _most_frequent(steps: Ints) -> Ints:
     """Return the steps of the fullest range of lengths; of ranges as full, the shortest."""
-    size = np.rint(np.log(np.maximum(steps / SECOND, 1.0)) / SAME_STEP).astype(np.int64)
+    size = np.rint(np.log(np.maximum(steps / SECOND, 1.0)) / NEGLIGIBLE).astype(np.int64)
     counts = np.convolve(np.bincount(size), (1, 1, 1))[1:-1]
     return steps[np.abs(size - int(np.argmax(counts))) <= 1]

@@ -6,7 +6,6 @@ metrics of each job, and for a report the load of the servers and what follows f
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,9 @@ from ioprism.servers.formats.records import map_servers, read_server_map
 from ioprism.servers.interference import Disturbance, interference
 from ioprism.servers.job_metrics import JobMetrics, job_metrics
 from ioprism.servers.load import MachineLoad, machine_load
-from ioprism.servers.raw_files import ingest, read_jobs
+from ioprism.servers.raw_files import read_jobs
 from ioprism.servers.series import THRESHOLDS, Grid, MetricSettings, Reset, Sharing, Window
-from ioprism.servers.simulation import SimulationSettings, simulate, write_simulation
 from ioprism.servers.store import CounterStore, open_store, sampling_interval
-from ioprism.servers.validation import Validation, compare_with_truth
 from ioprism.units import HOUR
 
 MAX_THRESHOLDS = 16  # memory grows with them: 8 bytes for each window of each job
@@ -97,10 +94,16 @@ def jobs(
     Raises:
         NotEnoughDetailError: no jobs are known, or none ran long enough.
     """
-    asked, source = Question(**question), open_store(Path(store))
+    return _measure_jobs(open_store(Path(store)), Question(**question), progress)[0]
+
+
+def _measure_jobs(
+    source: CounterStore, asked: Question, progress: Progress
+) -> tuple[JobMetrics, pl.DataFrame]:
+    """Return the metrics, and the jobs that were asked for, however short."""
     table, notes = _choose_jobs(source, asked)
     metrics = job_metrics(source, table, settings=asked.settings(source), progress=progress)
-    return replace(metrics, warnings=(*notes, *metrics.warnings))
+    return replace(metrics, warnings=(*notes, *metrics.warnings)), table
 
 
 def report(
@@ -115,12 +118,10 @@ def report(
         NotEnoughDetailError: no jobs are known, or none ran long enough.
     """
     asked, source = Question(**question), open_store(Path(store))
-    table, notes = _choose_jobs(source, asked)
     zone_of(asked.timezone)
-    settings = asked.settings(source)
-    metrics = job_metrics(source, table, settings=settings, progress=progress)
-    load = machine_load(source, table, settings=settings)
-    disturbances = interference(source, load, settings=settings)
+    metrics, table = _measure_jobs(source, asked, progress)
+    load = machine_load(source, table, settings=metrics.settings)
+    disturbances = interference(source, load, settings=metrics.settings)
     return MachineReport(
         metrics=metrics,
         load=load,
@@ -129,7 +130,7 @@ def report(
         trend=monthly_trend(load, asked.timezone),
         interference=disturbances,
         contacts=contacts(metrics, disturbances),
-        warnings=(*notes, *metrics.warnings),
+        warnings=metrics.warnings,
     )
 
 
@@ -161,20 +162,6 @@ def figure(
 
     drawn = DrawnMachine(machine, {"read": peak_read, "write": peak_write})
     return draw_figure("servers report", name, drawn, width=width)
-
-
-def validate(
-    *, servers: int = 16, days: float = 4.0, seed: int = 1, progress: Progress = lambda _: None
-) -> Validation:
-    """Run the whole chain on a simulated load and compare with what is known of it."""
-    simulation = simulate(SimulationSettings(servers=servers, days=days, seed=seed))
-    with tempfile.TemporaryDirectory() as folder:
-        raw, store = Path(folder) / "raw", Path(folder) / "store"
-        write_simulation(simulation, raw)
-        ingest(raw / "counters", raw / "jobs.sacct", store=store)
-        measured = jobs(store, progress=progress)
-        native = jobs(store, grid="native")
-    return compare_with_truth(measured, simulation, native)
 
 
 def _choose_jobs(source: CounterStore, question: Question) -> tuple[pl.DataFrame, list[str]]:

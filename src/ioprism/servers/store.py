@@ -29,6 +29,7 @@ from msgspec import Meta, ValidationError, convert
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
+from ioprism.servers.limits import ROWS_PER_TABLE
 from ioprism.servers.series import sampling_interval_us
 from ioprism.storage.atomic import atomic_write, held_alone
 from ioprism.storage.checked import (
@@ -51,8 +52,8 @@ PER_JOB = "job_counters.parquet"
 LONGEST_NAME = 120
 # How much of a store is read to learn its sampling interval.
 SERVERS_ASKED, MONTHS_ASKED, SAMPLES_ASKED = 40, 3, 2_000
-# Files of `servers watch`: this many are merged into one, up to this many rows.
-WATCHED_AT_ONCE, WATCHED_ROWS = 4, 200_000
+# Files of `servers watch`: this many are merged into one, up to the rows of a table.
+WATCHED_AT_ONCE = 4
 READERS_SECONDS = 600.0  # that merged files stay, for commands that read the store meanwhile
 # A manifest must not point outside its store.
 Partition = Annotated[str, Meta(pattern=r"^server=[^/\0]+/month=[^/\0]+/[^/\0]+\.parquet\Z")]
@@ -231,24 +232,21 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
             f"{folder} contains something other than a store of server counters.\n"
             "Hint: choose another folder for --store."
         )
+    taken = f"another run is writing to {folder}.\nHint: wait until it has finished."
     with ExitStack() as held:
-        _lock(folder, held)
-        _remove_leftovers(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(held_alone(folder / ".lock", otherwise=taken))
+        except OSError as error:
+            raise OutputError(
+                f"{folder} cannot be written to ({error.strerror}).\n"
+                "Hint: choose another folder for --store."
+            ) from error
+        for leftover in folder.rglob(".*.new"):
+            leftover.unlink(missing_ok=True)
         if not (folder / MANIFEST).is_file():
             _write_manifest(folder)
         yield open_store(folder)
-
-
-def _lock(folder: Path, held: ExitStack) -> None:
-    taken = f"another run is writing to {folder}.\nHint: wait until it has finished."
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        held.enter_context(held_alone(folder / ".lock", otherwise=taken))
-    except OSError as error:
-        raise OutputError(
-            f"{folder} cannot be written to ({error.strerror}).\n"
-            "Hint: choose another folder for --store."
-        ) from error
 
 
 def _foreign(folder: Path) -> bool:
@@ -256,11 +254,6 @@ def _foreign(folder: Path) -> bool:
     return not folder.is_dir() or any(
         path.name != ".lock" and not path.name.endswith(".new") for path in folder.iterdir()
     )
-
-
-def _remove_leftovers(folder: Path) -> None:
-    for path in folder.rglob(".*.new"):
-        path.unlink(missing_ok=True)
 
 
 def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
@@ -271,7 +264,11 @@ def add_counters(store: CounterStore, samples: pl.DataFrame) -> None:
     by_partition = marked.partition_by("server", "month", "kind", as_dict=True)
     for (server, name, file), rows in sorted(by_partition.items()):
         place = store.folder / "counters" / f"server={file_name(str(server))}" / f"month={name}"
-        _add_to_partition(place / str(file), rows.drop("month", "kind"))
+        path = place / str(file)
+        known = read_table(path) if path.is_file() else COUNTERS.empty()
+        merged = each_record_once(pl.concat([known, COUNTERS.conform(rows)]))
+        if not merged.equals(known):
+            _write_table(merged, path)
     _write_manifest(store.folder)
 
 
@@ -297,7 +294,7 @@ def _merge_watched_files(folder: Path, files: dict[str, tuple[int, int, int]]) -
         small = [
             name
             for name, (rows, *_) in files.items()
-            if name.startswith(f"{level}-") and rows * WATCHED_AT_ONCE <= WATCHED_ROWS
+            if name.startswith(f"{level}-") and rows * WATCHED_AT_ONCE <= ROWS_PER_TABLE
         ]
         if len(small) < WATCHED_AT_ONCE:
             break
@@ -315,8 +312,7 @@ def _add_watched_file(
     first, last = samples.select(pl.col("time_us").min(), pl.col("time_us").max().alias("l")).row(0)
     number = 1 + max((int(name.split("-")[2].split(".")[0]) for name in files), default=0)
     name = f"{level}-{max(0, first)}-{number}.parquet"
-    with _writing(folder / "watched" / name) as temporary:
-        write_checked(samples, temporary)
+    _write_table(samples, folder / "watched" / name)
     files[name] = (samples.height, first, last)
 
 
@@ -332,14 +328,6 @@ def _write_manifest(folder: Path, *, watched: WatchIndex | None = None) -> None:
     _write_json(asdict(manifest), folder / MANIFEST)
 
 
-def _add_to_partition(path: Path, rows: pl.DataFrame) -> None:
-    known = read_table(path) if path.is_file() else COUNTERS.empty()
-    merged = each_record_once(pl.concat([known, COUNTERS.conform(rows)]))
-    if merged.height != known.height or not merged.equals(known):
-        with _writing(path) as temporary:
-            write_checked(merged, temporary)
-
-
 def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
     """Sort records; of two that contradict each other the larger one is kept."""
     ordered = samples.sort(*RECORD_KEY, *VALUES, nulls_last=False)
@@ -349,8 +337,7 @@ def each_record_once(samples: pl.DataFrame) -> pl.DataFrame:
 def add_jobs(store: CounterStore, jobs: pl.DataFrame) -> None:
     """Add jobs; runs that are there already change nothing."""
     merged = each_run_once(pl.concat([store.jobs(), JOBS.conform(jobs)]))
-    with _writing(store.folder / JOBS_FILE) as temporary:
-        write_checked(merged, temporary)
+    _write_table(merged, store.folder / JOBS_FILE)
     _write_manifest(store.folder)
 
 
@@ -441,6 +428,11 @@ def _writing(path: Path) -> Iterator[Path]:
             f"{path}: cannot be written ({why}).\n"
             "Hint: free some space, then run the same command again: what is complete is kept."
         ) from error
+
+
+def _write_table(table: pl.DataFrame, path: Path) -> None:
+    with _writing(path) as temporary:
+        write_checked(table, temporary)
 
 
 def _write_json(document: Mapping[str, Any], path: Path) -> None:

@@ -13,12 +13,22 @@ from rich.text import Text
 from ioprism.model.counters import DIRECTIONS, SECOND
 from ioprism.reports.to_terminal import facts, heading, name, prose, table
 from ioprism.servers import documents
-from ioprism.servers.fleet import Contact, Fleet, Mover, Profile
+from ioprism.servers.documents import REASONS
+from ioprism.servers.fleet import Fleet, Mover, Profile
+from ioprism.servers.interference import MIN_SLOWDOWN
 from ioprism.servers.job_metrics import FLAGS, JobMetrics, metric_column
 from ioprism.servers.raw_files import IngestedFile
 from ioprism.servers.steps import MachineReport
-from ioprism.servers.validation import BenchmarkResult, Validation
-from ioprism.units import format_bytes, format_count, format_rate, format_seconds
+from ioprism.servers.validation import BenchmarkResult
+from ioprism.units import (
+    HOUR,
+    column_unit,
+    format_bytes,
+    format_count,
+    format_number,
+    format_rate,
+    format_seconds,
+)
 
 SHOWN = 20
 SLOWED = 5
@@ -52,10 +62,9 @@ def show_ingested(outcomes: Sequence[IngestedFile], console: Console) -> None:
             console.print(Text.assemble(("  ", ""), name(f"{outcome.path}: {warning}")))
 
 
-LEAST = ("flags", "max read", "max write", "P r/w", "ρ r/w", "I r/w")
 LEGEND = (
-    "I: share of the time with I/O; ρ: burstiness (0: I/O never pauses); P: parallel intensity "
-    "(0: one server at a time, 1: all at once)"
+    "r/w: read/written. intensity: share of the time with I/O; burstiness: 0 if I/O never pauses, "
+    "near 1 for short bursts, 1 without I/O; parallel: 0 for one server at a time, 1 for all"
 )
 
 
@@ -67,20 +76,17 @@ def show_jobs(metrics: JobMetrics, console: Console) -> None:
         metrics.table["read_bytes"].fill_null(0) + metrics.table["write_bytes"].fill_null(0),
         descending=True,
     )
-    columns = (
-        "job",
-        "read",
-        "written",
-        "max read",
-        "max write",
-        "I r/w",
-        "ρ r/w",
-        "P r/w",
-        "flags",
-    )
-    rows = [_job_row(row, lowest) for row in ordered.head(SHOWN).iter_rows(named=True)]
-    table(console, columns, rows, least=LEAST)
+    shown = ordered.head(SHOWN).rows(named=True)
+    unit, moved = _in_one_unit(shown, "read_bytes", "write_bytes")
+    rate_unit, rates = _in_one_unit(shown, "read_max_bandwidth", "write_max_bandwidth")
+    peaks = tuple(f"max {direction} ({rate_unit}/s)" for direction in DIRECTIONS)
+    pairs = tuple(f"{title} r/w" for title in ("intensity", "burstiness", "parallel"))
+    columns = ("job", "user", f"read ({unit})", f"written ({unit})", *peaks, *pairs, "flags")
+    rows = [_job_row(*cells, lowest) for cells in zip(shown, moved, rates, strict=True)]
+    table(console, columns, rows, least=(*peaks, "user", *reversed(pairs), "flags"))
     prose(console, LEGEND, style="dim", indent=2)
+    for flag in (flag for flag in FLAGS if any(row[flag] for row in shown)):
+        prose(console, f"{flag}: {FLAG_MEANINGS[flag]}", style="dim", indent=2)
     rest = metrics.table.height - SHOWN
     if rest > 0:
         console.print(f"\n  … and {format_count(rest)} more: --json or --export shows all.")
@@ -89,18 +95,25 @@ def show_jobs(metrics: JobMetrics, console: Console) -> None:
         prose(console, said, indent=2)
 
 
-def _job_row(row: Mapping[str, Any], threshold: int) -> tuple[str | Text, ...]:
+def _in_one_unit(rows: Sequence[Mapping[str, Any]], *keys: str) -> tuple[str, list[list[str]]]:
+    """Return one unit for some columns of sizes, and their cells of each row."""
+    unit, size = column_unit(row[key] for row in rows for key in keys)
+    values = [[row[key] for key in keys] for row in rows]
+    return unit, [
+        ["unknown" if value is None else format_number(value / size) for value in row]
+        for row in values
+    ]
+
+
+def _job_row(
+    row: Mapping[str, Any], moved: Sequence[str], rates: Sequence[str], threshold: int
+) -> tuple[str | Text, ...]:
     pairs = [
         "/".join(_share(row[metric_column(d, measure, threshold)]) for d in DIRECTIONS)
         for measure in MEASURE_NAMES
     ]
-    return (
-        name(row["job"]),
-        *(format_bytes(row[f"{d}_bytes"]) for d in DIRECTIONS),
-        *(format_rate(row[f"{d}_max_bandwidth"]) for d in DIRECTIONS),
-        *pairs,
-        " ".join(flag for flag in FLAGS if row[flag]),
-    )
+    flags = " ".join(flag for flag in FLAGS if row[flag])
+    return (name(row["job"]), name(row["user"]), *moved, *rates, *pairs, flags)
 
 
 def _share(value: float | None) -> str:
@@ -115,12 +128,23 @@ def show_machine(report: MachineReport, console: Console) -> None:
     facts(console, _machine_facts(fleet, metrics))
     facts(console, [("", said) for said in documents.attribution(fleet.attributions, fleet.split)])
     heading(console, "80 % of jobs stay at or below (read / write)")
-    table(console, ("", *(f"c = {format_bytes(c)}" for c in metrics.settings.thresholds)),
-          _eighty_rows(fleet, metrics.settings.thresholds))  # fmt: skip
+    thresholds = metrics.settings.thresholds
+    cells = {
+        (row.measure, row.threshold): " / ".join(_share(row.values[d]) for d in DIRECTIONS)
+        for row in fleet.eighty
+    }
+    rows = [
+        (title, *(cells[measure, threshold] for threshold in thresholds))
+        for measure, title in MEASURE_NAMES.items()
+    ]
+    table(console, ("", *(f"above {format_bytes(c)}" for c in thresholds)), rows)
+    step = format_seconds(metrics.settings.interval_us / SECOND)
+    prose(console, f"above: what a server must move in {step} to count as active",
+          style="dim", indent=2)  # fmt: skip
     for title, movers in (("Users", fleet.users), ("Accounts", fleet.accounts)):
         shared = f" (shared bytes split {fleet.split})" if fleet.flags["shared"] else ""
         heading(console, f"{title} that move most{shared}")
-        table(console, ("", "jobs", "read", "written", "run time"), [_mover(m) for m in movers[:8]])
+        _show_movers(movers[:8], console)
     _show_questions(report, console)
     flagged = [(flag, count) for flag, count in fleet.flags.items() if count]
     if flagged:
@@ -137,18 +161,24 @@ def _show_questions(report: MachineReport, console: Console) -> None:
     )
     console.print(f"  {documents.change(report.trend)}")
     heading(console, "Interference")
-    console.print(f"  {documents.interference(report.interference)}")
-    for pair in report.interference[:SLOWED]:
-        console.print(name(f"  {documents.disturbance(pair)}"))
+    prose(console, documents.interference(report.interference), indent=2)
+    slowed = [pair for pair in report.interference if pair.slowdown > MIN_SLOWDOWN]
+    for pair in slowed[:SLOWED]:
+        prose(console, name(documents.disturbance(pair)), indent=2)
     if report.contacts:
         heading(console, "Whom to contact")
-        columns = ("user", "why", "jobs", "job-hours", "hours at stake")
-        table(console, columns, [_contact(one) for one in report.contacts[:8]])
-
-
-def _contact(person: Contact) -> tuple[str | Text, ...]:
-    hours = (f"{person.job_hours:,.1f}", f"{person.hours_at_stake:,.1f}")
-    return (name(person.user), documents.contact(person), format_count(person.jobs), *hours)
+        columns = ("user", "why", "jobs", "run time (h)", "affected (h)")
+        rows = [
+            (
+                name(person.user),
+                REASONS[person.reason],
+                format_count(person.jobs),
+                format_number(person.job_hours),
+                format_number(person.hours_at_stake),
+            )
+            for person in report.contacts[:8]
+        ]
+        table(console, columns, rows)
 
 
 def _busiest(profile: Profile, number: int) -> str:
@@ -163,7 +193,7 @@ def _busiest(profile: Profile, number: int) -> str:
 
 def _machine_facts(fleet: Fleet, metrics: JobMetrics) -> list[tuple[str, str]]:
     rows = [
-        ("from", f"{_moment(fleet.start_us)} to {_moment(fleet.end_us)}"),
+        ("counters", f"{_moment(fleet.start_us)} to {_moment(fleet.end_us)}"),
         ("jobs", format_count(fleet.jobs)),
         ("sampled every", format_seconds(metrics.settings.interval_us / SECOND)),
     ]
@@ -180,62 +210,40 @@ def _machine_facts(fleet: Fleet, metrics: JobMetrics) -> list[tuple[str, str]]:
     return rows
 
 
-def _eighty_rows(fleet: Fleet, thresholds: Sequence[int]) -> list[tuple[str, ...]]:
-    cells = {
-        (row.measure, row.threshold): " / ".join(_share(row.values[d]) for d in DIRECTIONS)
-        for row in fleet.eighty
-    }
-    return [
-        (title, *(cells[measure, threshold] for threshold in thresholds))
-        for measure, title in MEASURE_NAMES.items()
+def _show_movers(movers: Sequence[Mover], console: Console) -> None:
+    unit, moved = _in_one_unit([mover.bytes for mover in movers], *DIRECTIONS)
+    rows: list[tuple[str | Text, ...]] = [
+        (name(mover.name), format_count(mover.jobs), *amounts, format_number(mover.seconds / HOUR))
+        for mover, amounts in zip(movers, moved, strict=True)
     ]
-
-
-def _mover(mover: Mover) -> tuple[str | Text, ...]:
-    amounts = (format_bytes(mover.bytes[direction]) for direction in DIRECTIONS)
-    return (name(mover.name), format_count(mover.jobs), *amounts, format_seconds(mover.seconds))
+    table(console, ("", "jobs", f"read ({unit})", f"written ({unit})", "run time (h)"), rows)
 
 
 def _moment(time_us: int) -> str:
     return datetime.fromtimestamp(time_us / SECOND, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def show_validation(checked: Validation, console: Console) -> None:
-    """Print how measured and true values compare."""
-    heading(console, f"{format_count(checked.jobs)} simulated jobs: measured against true")
-    rows = [
-        (
-            check.name,
-            f"{check.p1:.4f}",
-            f"{check.median:.4f}",
-            f"{check.p99:.4f}",
-            f"{check.low:g} to {check.high:g}",
-            "within" if check.passed else "OUTSIDE",
-        )
-        for check in checked.checks
-    ]
-    table(console, ("", "1 %", "median", "99 %", "expected median", ""), rows)
-
-
-def show_benchmark(checked: BenchmarkResult, console: Console) -> None:
+def show_benchmark(result: BenchmarkResult, console: Console) -> None:
     """Print what a benchmark moved, what counters show of it, and what to do next."""
-    heading(console, f"Benchmark on {checked.host}")
-    shown = {one.phase: one for one in checked.findings}
+    heading(console, f"Benchmark on {result.host}")
+    shown: list[tuple[str, ...]] = [
+        (format_bytes(one.shown), f"{one.ratio:.3f}", "within" if one.passed else "OUTSIDE")
+        for one in result.findings
+    ] or [()] * len(result.phases)
     rows = [
         (
             phase.direction,
             _moment(round(phase.start * SECOND)),
             format_seconds(phase.end - phase.start),
             format_bytes(phase.bytes),
-            *((format_bytes(shown[phase].shown), f"{shown[phase].ratio:.3f}",
-               "within" if shown[phase].passed else "OUTSIDE") if shown else ()),
+            *cells,
         )
-        for phase in checked.phases
-    ]  # fmt: skip
-    compared = ("in the counters", "ratio", "") if shown else ()
+        for phase, cells in zip(result.phases, shown, strict=True)
+    ]
+    compared = ("in the counters", "ratio", "") if result.findings else ()
     table(console, ("", "began", "took", "moved", *compared), rows)
-    if not shown:
-        command = f"ioprism servers validate --record {checked.record} --store STORE"
+    if not result.findings:
+        command = f"ioprism servers validate --record {result.record} --store STORE"
         console.print(
-            f"  noted in {checked.record}; once counters of this time are ingested: {command}"
+            f"  noted in {result.record}; once counters of this time are ingested: {command}"
         )

@@ -32,6 +32,8 @@ from ioprism.model.counters import (
     Tally,
 )
 from ioprism.servers.attribution import identifier
+from ioprism.servers.formats.lustre import JOB_CLEANUP_SECONDS
+from ioprism.servers.limits import ROWS_IN_MEMORY
 from ioprism.servers.raw_files import (
     CommandSource,
     NoAnswerError,
@@ -41,10 +43,8 @@ from ioprism.servers.raw_files import (
 from ioprism.servers.store import add_watched, store_for_writing
 from ioprism.text import printable
 
-FORGET_SECONDS = 600.0  # Lustre's default job_cleanup_interval
 STALE_STEPS = 2.5  # sampling steps for which the rate of a followed record holds
 CLOCK_STEP = 5.0  # seconds: more than any answer takes
-MAX_HELD_ROWS = 3_000_000  # that wait for a store in use by another command
 AT_ONCE = 64  # sources asked at the same time
 USER_PARTS = re.compile(r"^[^:]+:([^:]+):")  # of a job identifier such as <job>:<user>:<node>
 USER_NUMBER = re.compile(r"\.(\d+)$")  # of one such as <program>.<uid>
@@ -52,27 +52,17 @@ OTHER, UNKNOWN = "other", "unknown"
 RATES = ("read", "write", "operations", "opens")  # B/s, B/s, 1/s, 1/s
 MOVED = {"read": "br", "write": "bw"}
 
-
-BEFORE = {name: f"{name}_before" for name in VALUES} | {
-    "since_us": "since_before",
-    "time_us": "time_before",
-}
-
-
-def _no_counters() -> pl.DataFrame:
-    numbers = dict.fromkeys([*BEFORE.values(), *(f"{name}_growth" for name in VALUES)], pl.Int64)
-    return pl.DataFrame(
-        schema={
-            **dict.fromkeys(SERIES_KEY, pl.String),
-            **numbers,
-            "seen": pl.Float64,
-            "elapsed": pl.Float64,
-            "follows": pl.Boolean,
-        }
-    )
-
-
-_NO_ANSWER = COUNTERS.empty().with_columns(now=pl.lit(0.0))
+NO_ANSWER = COUNTERS.empty().with_columns(now=pl.lit(0.0))
+# What is known of a counter: its last sample, and how it has grown to that since the one before.
+NO_COUNTERS = pl.DataFrame(
+    schema={
+        **COUNTERS.schema,
+        "seen": pl.Float64,
+        "elapsed": pl.Float64,
+        "follows": pl.Boolean,
+        **{f"{name}_growth": pl.Int64 for name in VALUES},
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +127,7 @@ class LoadWatch:
     number: int = 0
     held: list[pl.DataFrame] = field(default_factory=list)  # samples that wait for the store
     _states: list[_SourceState] = field(default_factory=list)
-    _last: pl.DataFrame = field(default_factory=_no_counters)
+    _last: pl.DataFrame = field(default_factory=lambda: NO_COUNTERS)
     _targets: dict[str, float] = field(default_factory=dict)  # when each last answered, steady
     _offsets: dict[str, float] = field(default_factory=dict)  # of clocks, seconds
     _users: dict[str, str] = field(default_factory=dict)
@@ -249,7 +239,7 @@ class LoadWatch:
     def _advance(self, answers: Sequence[tuple[pl.DataFrame, bool, float]]) -> None:
         """Compare the answers with what was known, and make them what is known."""
         timed = [(table.with_columns(now=pl.lit(now)), follows) for table, follows, now in answers]
-        polled = pl.concat([_NO_ANSWER, *(table for table, follows in timed if not follows)])
+        polled = pl.concat([NO_ANSWER, *(table for table, follows in timed if not follows)])
         self._compare(polled.unique(SERIES_KEY, keep="last", maintain_order=True), follows=False)
         for table in (table for table, follows in timed if follows):
             numbered = table.with_columns(step=pl.int_range(pl.len()).over(*SERIES_KEY))
@@ -264,8 +254,8 @@ class LoadWatch:
     def _compare(self, latest: pl.DataFrame, *, follows: bool) -> None:
         if not latest.height:
             return
-        before = self._last.select(*SERIES_KEY, "seen", *BEFORE.values())
-        known = latest.join(before, on=SERIES_KEY, how="left", nulls_equal=True)
+        before = self._last.select(*COUNTERS.names, "seen")
+        known = latest.join(before, on=SERIES_KEY, how="left", nulls_equal=True, suffix="_before")
         here = self._offsets["this machine"]
         clocks = {name: at + self._offsets.get(name, here) for name, at in self._targets.items()}
         previous, previous_clock = (
@@ -273,7 +263,7 @@ class LoadWatch:
             for times in (self._targets, clocks)
         )
         seen_before = pl.col("seen").is_not_null()
-        began_later = pl.col("since_us") > pl.col("since_before")
+        began_later = pl.col("since_us") > pl.col("since_us_before")
         fell = pl.any_horizontal(pl.col(n).fill_null(0) < pl.col(f"{n}_before") for n in VALUES)
         restarts = seen_before & (began_later | fell).fill_null(value=False)
         # An entry older than the target's last answer was missing from it, and is not new.
@@ -282,7 +272,7 @@ class LoadWatch:
         fresh &= began.fill_null(value=True)
         elapsed = pl.col("now") - pl.coalesce("seen", previous)
         if follows:  # their own times tell, unless the clock stepped
-            own = (pl.col("time_us") - pl.col("time_before")) / SECOND
+            own = (pl.col("time_us") - pl.col("time_us_before")) / SECOND
             elapsed = pl.when(own > 0).then(own).otherwise(elapsed)
         whole = restarts & (pl.col("source") != NODE_TOTAL)  # an unmount takes its part away
         growth = {
@@ -304,20 +294,17 @@ class LoadWatch:
         if resets.height:
             names = ", ".join(resets["server"].unique().sort().head(3))
             self._note(f"{resets.height} counters were reset or restarted ({names})")
-        self._last = pl.concat(
-            [self._last.join(grown, on=SERIES_KEY, how="anti", nulls_equal=True),
-             grown.rename({name: f"{name}_before" for name in VALUES})
-             .rename({"since_us": "since_before", "time_us": "time_before"})
-             .select(self._last.columns)]
-        )  # fmt: skip
+        others = self._last.join(grown, on=SERIES_KEY, how="anti", nulls_equal=True)
+        self._last = pl.concat([others, grown.select(self._last.columns)])
+        of_targets, _ = _split_levels(grown)
         for direction, name in MOVED.items():
-            self.moved[direction] += _sum_once(grown, f"{name}_growth")
+            self.moved[direction] += int(of_targets[f"{name}_growth"].sum())
 
     def _forget(self, now: float) -> None:
-        self._last = self._last.filter(pl.col("seen") > now - FORGET_SECONDS)
-        gone = [name for name, seen in self._targets.items() if seen <= now - FORGET_SECONDS]
+        self._last = self._last.filter(pl.col("seen") > now - JOB_CLEANUP_SECONDS)
+        gone = [name for name, seen in self._targets.items() if seen <= now - JOB_CLEANUP_SECONDS]
         for name in gone:
-            self._note(f"{name}: no counters for {FORGET_SECONDS:.0f} s; forgotten")
+            self._note(f"{name}: no counters for {JOB_CLEANUP_SECONDS:.0f} s; forgotten")
             self._targets.pop(name)
             self._offsets.pop(name, None)
 
@@ -332,7 +319,7 @@ class LoadWatch:
             self.held = []
         except OutputError as error:
             self._note(f"not stored yet: {str(error).splitlines()[0]}")
-            while sum(table.height for table in self.held) > MAX_HELD_ROWS:
+            while sum(table.height for table in self.held) > ROWS_IN_MEMORY:
                 self._note(f"{self.held.pop(0).height} samples are lost: the store was in use")
 
     def _result(self, begun: float) -> LoadRound:
@@ -414,10 +401,6 @@ def _split_levels(samples: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     own = own.filter(~doubled)
     only_jobs = of_jobs.filter(~pl.col("server").is_in(own["server"].unique().implode()))
     return pl.concat([own, only_jobs]), of_jobs
-
-
-def _sum_once(samples: pl.DataFrame, column: str) -> int:
-    return int(_split_levels(samples)[0][column].sum())
 
 
 def _by(rates: pl.DataFrame, key: str) -> pl.DataFrame:

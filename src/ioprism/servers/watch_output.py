@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -16,8 +16,8 @@ from ioprism.reports import to_json
 from ioprism.reports.to_html.page import shell_page
 from ioprism.reports.to_terminal import name
 from ioprism.servers.watch import RATES, LoadRound, LoadRow
-from ioprism.text import metric_label
-from ioprism.units import format_bytes, format_count, format_counted, format_rate
+from ioprism.text import metric_label, metric_lines
+from ioprism.units import column_unit, format_bytes, format_counted, format_number, format_rate
 
 SHOWN = 10  # rows of each table in the terminal
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
@@ -81,48 +81,43 @@ def load_view(result: LoadRound) -> RenderableType:
 
 def _table(title: str, rows: Sequence[LoadRow]) -> Table:
     grid = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    user = ["user"] if title == "job" else []
-    titles = (title, *user, "read", "written", "requests/s", "opens/s", "share")
-    for number, column in enumerate(titles):
-        grid.add_column(column, justify="left" if number == 0 or column == "user" else "right")
+    unit, size = column_unit(rate for row in rows for rate in (row.read, row.write))
+    who = (title, "user") if title == "job" else (title,)
+    for column in who:
+        grid.add_column(column)
+    for column in (f"read ({unit}/s)", f"written ({unit}/s)", "requests/s", "opens/s", "share"):
+        grid.add_column(column, justify="right")
     for row in rows:
-        who = [name(row.name), *([name(row.user)] if user else [])]
-        rates = (format_rate(row.read), format_rate(row.write), format_count(row.operations))
-        grid.add_row(*who, *rates, format_count(row.opens), f"{row.share:.0%}")
+        names = map(name, (row.name, row.user)[: len(who)])
+        rates = (row.read / size, row.write / size, row.operations, row.opens)
+        grid.add_row(*names, *map(format_number, rates), f"{row.share:.0%}")
     return grid
 
 
 def exposition(result: LoadRound | None) -> str:
     """Return the last round in Prometheus' text format: at most top + 1 series of each kind."""
-    return "" if result is None else "\n".join([*_metric_lines(result), ""])
+    return "" if result is None else "\n".join([*_metrics(result), ""])
 
 
-def _metric_lines(result: LoadRound) -> Iterator[str]:
+def _metrics(result: LoadRound) -> Iterator[str]:
+    def gauge(name: str, explained: str, values: Iterable[tuple[str, float]]) -> Iterator[str]:
+        return metric_lines(f"ioprism_servers_{name}", "gauge", explained, values)
+
     for key, (metric, explained) in EXPLAINED.items():
-        yield from _head(
-            f"ioprism_servers_{metric}", f"{explained}, by the whole file system.", "gauge"
-        )
-        yield f"ioprism_servers_{metric} {result.rates[key]:.10g}"
+        whole = [("", result.rates[key])]
+        yield from gauge(metric, f"{explained}, by the whole file system.", whole)
         for kind, label in KINDS.items():
-            full = f"ioprism_servers_{label}_{metric}"
-            yield from _head(
-                full, f"{explained}, by {label}; the smaller ones are `other`.", "gauge"
-            )
-            for row in getattr(result, kind):
-                yield f'{full}{{{label}="{metric_label(row.name)}"}} {getattr(row, key):.10g}'
+            rows = getattr(result, kind)
+            values = [
+                (f'{{{label}="{metric_label(row.name)}"}}', getattr(row, key)) for row in rows
+            ]
+            text = f"{explained}, by {label}; the smaller ones are `other`."
+            yield from gauge(f"{label}_{metric}", text, values)
     for key, metric in (("read", "read_bytes"), ("write", "written_bytes")):
-        yield from _head(
-            f"ioprism_servers_{metric}_total", "Bytes since the watch began.", "counter"
-        )
-        yield f"ioprism_servers_{metric}_total {result.moved[key]}"
+        name, moved = f"ioprism_servers_{metric}_total", [("", result.moved[key])]
+        yield from metric_lines(name, "counter", "Bytes since the watch began.", moved)
     for key in ("jobs", "targets", "sources", "answered"):
-        yield from _head(f"ioprism_servers_{key}", f"Number of {key} in the last round.", "gauge")
-        yield f"ioprism_servers_{key} {result.counts[key]}"
-
-
-def _head(metric: str, explained: str, kind: str) -> Iterator[str]:
-    yield f"# HELP {metric} {explained}"
-    yield f"# TYPE {metric} {kind}"
+        yield from gauge(key, f"Number of {key} in the last round.", [("", result.counts[key])])
 
 
 class LoadServer(BackgroundServer):

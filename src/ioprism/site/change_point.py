@@ -17,14 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ioprism.site.limits import FEWEST, OFTEN
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-FEWEST = 5  # values on each side of a change; low values of a stretch
 PERMUTATIONS = 200
 LONG_SERIES = 4000  # values that are permuted at most: mean maxima grow as sqrt(2 log log n)
-OFTEN = 0.8  # share of low values while something is wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +141,17 @@ def _ranks(values: Floats) -> Floats:
     return ranks
 
 
+def rank_sum(larger: Floats, others: Floats) -> float:
+    """How likely chance makes the first values this much larger (Mann-Whitney, one-sided)."""
+    m, n = len(larger), len(others)
+    ranks = _ranks(np.concatenate([larger, others]))
+    spread = math.sqrt(m * n * float(np.sum(ranks**2)) / ((m + n) * (m + n - 1)))
+    if spread == 0:
+        return 1.0
+    excess = float(ranks[:m].sum()) - 0.5  # the sum is a whole number, or half of one
+    return 0.5 * math.erfc(excess / spread / math.sqrt(2))
+
+
 def _probability(score: float, shuffled: list[float]) -> float:
     """How often chance reaches this score; beyond the permutations, by their extreme values."""
     above = sum(other >= score for other in shuffled)
@@ -150,5 +161,5 @@ def _probability(score: float, shuffled: list[float]) -> float:
     # numbers come from the permutations.
     squares = np.square(shuffled)
     scale = (float(np.std(squares)) + 1e-12) * math.sqrt(6) / math.pi
-    middle = float(np.mean(squares)) - 0.57722 * scale
+    middle = float(np.mean(squares)) - np.euler_gamma * scale
     return -math.expm1(-math.exp(-(score**2 - middle) / scale))

@@ -14,10 +14,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ioprism.site.change_point import FEWEST, Floats, Ints, Ranked, low_stretch
-from ioprism.units import DAY, HOUR
-
-CERTAIN = 0.001  # probability of chance, after correction for how many were asked
+from ioprism.model.result import pick
+from ioprism.model.trace import MIB
+from ioprism.site.change_point import Floats, Ints, Ranked, low_stretch, rank_sum
+from ioprism.site.limits import (
+    CERTAIN,
+    CHANGED,
+    CHANGED_SHARE,
+    FEWEST,
+    LARGER,
+    RARELY,
+    SLOWER,
+    TOGETHER,
+)
+from ioprism.units import DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,22 +45,12 @@ class SiteEvent:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {
-            "kind": self.kind,
-            "subject": self.subject,
+            **pick(self, "kind", "subject"),
             "from": self.start,
             "to": self.end,
-            "evidence": self.evidence,
-            "probability": self.probability,
-            "node_hours": self.node_hours,
+            **pick(self, "evidence", "probability", "node_hours"),
         }
 
-
-SLOWER = 0.7  # a sick part reaches less than this share of its peers' rate
-RARELY = 0.01  # of a healthy part's jobs are as slow as that, at least
-CHANGED = 1.3  # factor by which a number, or the stall beside a neighbour, differs noticeably
-CHANGED_SHARE = 0.2  # absolute change of a share that counts
-TOGETHER = 6 * HOUR  # seconds; jobs of a user that start so near are one observation
-SMALLEST = 2**20  # bytes; the rate of less says nothing about a target
 
 # Numbers of a job that tell how an application does its I/O, and whether they are shares.
 HABITS = (
@@ -125,9 +125,9 @@ def _observations(parts: pl.DataFrame, keys: tuple[str, ...], jobs: pl.DataFrame
     """What can be counted on: enough data, and jobs of one campaign counted once.
 
     Processes that a script starts one after the other do the same to the same files: they say
-    the same of a target, however many they are.
+    the same of a target, however many they are. The rate of less than 1 MiB says nothing.
     """
-    known = parts.drop_nulls(["start", "relative"]).filter(pl.col("bytes") >= SMALLEST)
+    known = parts.drop_nulls(["start", "relative"]).filter(pl.col("bytes") >= MIB)
     campaign = pl.struct("application", "user").rank("dense").alias("campaign")
     named = known.join(jobs.select("job", campaign), on="job")
     return (
@@ -191,7 +191,8 @@ def _changed(
 ) -> SiteEvent:
     evidence: dict[str, Any] = {}
     for column in (*columns, *COSTS):
-        before, after = _medians(rows[column].cast(pl.Float64).to_numpy(), place)
+        numbers = rows[column].cast(pl.Float64).fill_nan(None)
+        before, after = numbers[:place].median(), numbers[place:].median()
         evidence[column] = {"before": before, "after": after}
     old, new = (evidence["io_stall_share"][key] or 0.0 for key in ("before", "after"))
     hours = float(rows["node_hours"][place:].sum())
@@ -262,16 +263,6 @@ def _median(values: Floats) -> float:
     return float(np.median(values))
 
 
-def _medians(values: np.ndarray, place: int) -> tuple[float | None, float | None]:
-    parts = (values[:place], values[place:])
-    known = [part[~np.isnan(part)] for part in parts]
-    before, after = (float(np.median(part)) if len(part) else None for part in known)
-    return before, after
-
-
-BUSIER = 1.5  # factor by which others load the servers more than in the quiet third
-
-
 def noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
     """Applications beside whose jobs others stall longer than usual.
 
@@ -326,7 +317,7 @@ def busy_servers(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
         if not (busy.any() and quiet.any()):
             continue
         most, least = float(np.median(rates[busy])), float(np.median(rates[quiet]))
-        if most < BUSIER * least:
+        if most < LARGER * least:
             continue
         event = _suffering("busy-servers", str(name), rows, busy, quiet, tried=len(applications))
         if event is not None:
@@ -359,7 +350,7 @@ def _suffering(
     factor = float(np.median(slower[beside]) / np.median(slower[apart]))
     if factor < CHANGED:
         return None
-    probability = min(1.0, _rank_sum(slower[beside], slower[apart]) * tried)
+    probability = min(1.0, rank_sum(slower[beside], slower[apart]) * tried)
     if probability > CERTAIN:
         return None
     return SiteEvent(
@@ -371,15 +362,3 @@ def _suffering(
         probability,
         float(jobs["io_stall_node_hours"].to_numpy()[beside].sum()) * (1 - 1 / factor),
     )
-
-
-def _rank_sum(first: np.ndarray, second: np.ndarray) -> float:
-    """How likely chance makes the first values this much larger (Mann-Whitney, one-sided)."""
-    joined = np.concatenate([first, second])
-    order = np.argsort(joined, kind="stable")
-    ranks = np.empty(len(joined))
-    ranks[order] = np.arange(1, len(joined) + 1)
-    n, m = len(first), len(second)
-    excess = ranks[:n].sum() - n * (n + m + 1) / 2
-    deviation = math.sqrt(n * m * (n + m + 1) / 12)
-    return 0.5 * math.erfc(excess / deviation / math.sqrt(2))

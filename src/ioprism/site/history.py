@@ -35,19 +35,24 @@ from ioprism.model.verdict import (
     Verdict,
     core_hours,
 )
-from ioprism.site.events import CHANGED, CHANGED_SHARE, HABITS, find_change
+from ioprism.site.events import HABITS, find_change
 from ioprism.site.job_rows import run_facts
+from ioprism.site.limits import (
+    CHANGED,
+    CHANGED_SHARE,
+    CONFIDENCE,
+    DEVIATIONS,
+    LARGER,
+    MIN_RUNS,
+    SIMILAR_SCALE,
+    SURPASSED,
+    TENTH,
+)
 from ioprism.site.store import open_site
 from ioprism.site.twins import OthersRates, TwinSaving
 from ioprism.text import printable
 from ioprism.units import format_amount, format_bytes, format_counted, format_rate, format_seconds
 
-MIN_RUNS = 8  # earlier runs for a median and a spread
-SIMILAR_SCALE = 1.25  # factor between ranks, and between bytes, of runs that are compared
-DEVIATIONS = 4.0  # robust standard deviations from the median: 1 of 16,000 normal numbers
-SURPASSED = 0.75  # of the earlier runs: bad company and sick targets slow one in ten or more
-NEW_SIZE = 1.5  # factor from every earlier request size of the operation
-MAIN_PART = 0.1  # of an operation's requests, or of its time
 MAX_POINTS = 200  # earlier runs that a chart shows: the latest
 
 METRICS = (  # column, name in a sentence, unit
@@ -114,7 +119,7 @@ def _metric(
     name: str, unit: str, value: float, earlier: pl.DataFrame, column: str
 ) -> MetricHistory:
     numbers = earlier[column].cast(pl.Float64).to_numpy()
-    low, middle, high = (float(x) for x in np.quantile(numbers, (0.1, 0.5, 0.9)))
+    low, middle, high = (float(x) for x in np.quantile(numbers, (TENTH, 0.5, 1 - TENTH)))
     latest = earlier.select("start", pl.col(column).cast(pl.Float64)).tail(MAX_POINTS)
     return MetricHistory(
         name=name,
@@ -200,9 +205,9 @@ def _new_sizes(
         known, requests = past["size"].to_numpy(), sum(row.requests for row in mine)
         seconds = sum(row.seconds for row in mine)
         for row in mine:
-            main = row.requests >= MAIN_PART * requests or row.seconds >= MAIN_PART * seconds
+            main = row.requests >= TENTH * requests or row.seconds >= TENTH * seconds
             ratio = np.maximum(known / row.request_bytes, row.request_bytes / known)
-            if main and float(ratio.min()) >= NEW_SIZE:
+            if main and float(ratio.min()) >= LARGER:
                 yield (
                     f"{operation.capitalize()}s of {format_bytes(row.request_bytes)} are new: "
                     f"earlier runs {'wrote' if operation == 'write' else 'read'} "
@@ -242,7 +247,6 @@ RATE_CAUSES = frozenset({
     "small-requests", "few-targets", "few-aggregators", "hot-target", "random-access",
     "misalignment", "shared-file-contention", "serial-io", "data-imbalance",
 })  # fmt: skip
-CONFIDENCE = 0.9  # in a cause that the log allows and all comparable jobs confirm
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -341,20 +345,27 @@ class CauseDecisions:
         left = _codes(causes) | _codes(kept)
         for code in _codes(verdict.causes) | _codes(verdict.possible):
             if code not in left:
-                self._rule_out(code, jobs, _best_rate(jobs))
+                comparable = format_counted(jobs, "comparable job")
+                text = f"None of {comparable} moved as many bytes faster on this file system."
+                self._rule_out(code, jobs, text)
         return rebook(replace(verdict, possible=kept), causes, "transfer")
 
     def _bound(self, cause: Cause) -> Cause | None:
         """Return a cause of the log with the saving that others' rates allow."""
-        if cause.code == "small-requests":
-            twin = self._larger_requests(cause.facts)
-            twin = None if twin is None else twin.scale(self.waiting)
-            if twin is not None and twin.high <= self.least:
-                self._rule_out(cause.code, twin.jobs, _no_faster(twin))
+        twin = self._larger_requests(cause.code, cause.facts)
+        if twin is not None:
+            twin = twin.scale(self.waiting)
+            if twin.high <= self.least:
+                self._rule_out(cause.code, twin.jobs, _rates_reached(twin))
                 return None
-            if twin is not None and cause.saving.seconds > twin.high:
+            if cause.saving.seconds > twin.high:
                 self._note(cause.code, "bounded", twin.jobs, twin.seconds, _faster(twin))
-                return self._with_saving(cause, twin)
+                low = min(cause.saving.low, twin.low)
+                return replace(
+                    cause,
+                    saving=self._saving(twin.seconds, low, twin.high),
+                    core_hours=core_hours(twin.seconds, self.ranks),
+                )
         if cause.code == "few-targets":
             allowed = self.others.more_targets(self.rows)
             if allowed is not None and self._is_noise(allowed[0]):
@@ -366,7 +377,7 @@ class CauseDecisions:
         """Return a possible cause as a cause, with a bound, or None where it is ruled out."""
         facts = one.culprit.get("facts", {})
         if one.code == "small-requests":
-            twin = self._larger_requests(facts)
+            twin = self._larger_requests(one.code, facts)
             if twin is None:
                 room = self.others.room(self.rows, self.ranks or 1, facts.get("direction"))
                 return one if room is None else self._up_to(one, room[0])
@@ -374,7 +385,7 @@ class CauseDecisions:
                 self._note(one.code, "cause", twin.jobs, twin.seconds, _faster(twin))
                 return self._cause(one, twin, self.stall - taken)
             if twin.is_noise:
-                self._rule_out(one.code, twin.jobs, _no_faster(twin))
+                self._rule_out(one.code, twin.jobs, _rates_reached(twin))
                 return None
             return self._up_to(one, twin.high)
         if one.code == "few-targets":
@@ -387,8 +398,8 @@ class CauseDecisions:
             return self._up_to(one, allowed[0])
         return one
 
-    def _larger_requests(self, facts: Mapping[str, Any]) -> TwinSaving | None:
-        direction = facts.get("direction")
+    def _larger_requests(self, code: str, facts: Mapping[str, Any]) -> TwinSaving | None:
+        direction = facts.get("direction") if code == "small-requests" else None
         return None if direction is None else self.others.larger_requests(self.rows, direction)
 
     def _is_noise(self, seconds: float) -> bool:
@@ -406,11 +417,9 @@ class CauseDecisions:
     def _note(self, code: str, decision: str, jobs: int, seconds: float, text: str) -> None:
         self.decisions.append(HistoryDecision(code, decision, jobs, seconds, text))
 
-    def _with_saving(self, cause: Cause, twin: TwinSaving) -> Cause:
+    def _saving(self, seconds: float, low: float, high: float) -> Saving:
         runtime = self.verdict.runtime
-        share = twin.seconds / runtime if runtime > 0 else 0.0
-        saving = Saving(twin.seconds, min(cause.saving.low, twin.low), twin.high, share)
-        return replace(cause, saving=saving, core_hours=core_hours(twin.seconds, self.ranks))
+        return Saving(seconds, low, high, seconds / runtime if runtime > 0 else 0.0)
 
     def _cause(self, one: Possible, twin: TwinSaving, left: float) -> Cause:
         """Return a possible cause as one, with the saving that its twins show."""
@@ -419,16 +428,10 @@ class CauseDecisions:
         direction = facts["direction"]
         mine = max((r for r in self.rows if r.operation == direction), key=lambda r: r.seconds)
         seconds = min(twin.seconds, left)
-        runtime = self.verdict.runtime
         return Cause(
             code=one.code,
             culprit=culprit,
-            saving=Saving(
-                seconds,
-                min(twin.low, seconds),
-                min(twin.high, left),
-                seconds / runtime if runtime > 0 else 0.0,
-            ),
+            saving=self._saving(seconds, min(twin.low, seconds), min(twin.high, left)),
             confidence=CONFIDENCE,
             contrast=Contrast(
                 one.code,
@@ -451,25 +454,12 @@ def _with_claims(judgement: Judgement) -> Judgement:
         return judgement
     claims: dict[str, Flags] = dict(attribution.undecided)
     claims |= zip((c.code for c in attribution.causes), attribution.claimed, strict=True)
-    kept = [cause for cause in judgement.verdict.causes if cause.code in claims]
-    return replace(
-        judgement,
-        attribution=replace(
-            attribution, causes=tuple(kept), claimed=tuple(claims[c.code] for c in kept)
-        ),
-    )
+    kept = tuple(cause for cause in judgement.verdict.causes if cause.code in claims)
+    claimed = tuple(claims[cause.code] for cause in kept)
+    return replace(judgement, attribution=replace(attribution, causes=kept, claimed=claimed))
 
 
-def _faster(twin: TwinSaving) -> str:
-    jobs = format_counted(twin.jobs, "comparable job")
-    return (
-        f"{jobs} with large requests reached {format_rate(twin.others)} on this file system, "
-        f"this run {format_rate(twin.rate)}: larger requests would save "
-        f"{format_seconds(twin.seconds)}."
-    )
-
-
-def _no_faster(twin: TwinSaving) -> str:
+def _rates_reached(twin: TwinSaving) -> str:
     jobs = format_counted(twin.jobs, "comparable job")
     return (
         f"{jobs} with large requests reached {format_rate(twin.others)} on this file system, "
@@ -477,9 +467,9 @@ def _no_faster(twin: TwinSaving) -> str:
     )
 
 
-def _best_rate(jobs: int) -> str:
-    comparable = format_counted(jobs, "comparable job")
-    return f"None of {comparable} moved as many bytes faster on this file system."
+def _faster(twin: TwinSaving) -> str:
+    saved = format_seconds(twin.seconds)
+    return f"{_rates_reached(twin)[:-1]}: larger requests would save {saved}."
 
 
 def _same_rate(jobs: int) -> str:

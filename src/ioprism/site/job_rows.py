@@ -57,7 +57,7 @@ def job_rows(
                 "cores_per_node": facts.cores_per_node,
                 "status": verdict.status,
                 "first_cause": verdict.first,
-                "saving": _saving(verdict),
+                "saving": None if verdict.status == "cannot-judge" else _saving(verdict),
                 "layers": "+".join(characteristics.by_layer),
                 "warnings": len(trace.completeness.warnings),
             }
@@ -87,9 +87,7 @@ def run_facts(trace: Trace, verdict: Verdict, characteristics: Characteristics) 
     }
 
 
-def _saving(verdict: Verdict) -> float | None:
-    if verdict.status == "cannot-judge":
-        return None
+def _saving(verdict: Verdict) -> float:
     return min(verdict.io_stall.seconds, sum(c.saving.seconds for c in verdict.causes))
 
 

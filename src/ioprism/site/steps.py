@@ -32,15 +32,16 @@ from ioprism.formats.reading import check_readable, files_below
 from ioprism.formats.registry import find_jobs, group_paths, read_trace
 from ioprism.model.machine import ServerLoads
 from ioprism.model.pseudonyms import read_key
+from ioprism.model.result import pick
 from ioprism.model.trace import Trace
 from ioprism.periodicity.many import describe_job
 from ioprism.periodicity.of_job import PeriodSettings
 from ioprism.site.job_rows import JobFacts, Rows, anonymous, job_rows
+from ioprism.site.limits import KNOWN
 from ioprism.site.store import SITE_TABLES, SiteStore, open_site
 from ioprism.site.summary import NEEDS, Chosen, SiteTables, with_hours
 
 AT_ONCE = 200  # logs of one batch: what an interrupted run loses at most
-KNOWN = 0.9  # share of a job's time and servers for which counters must be known
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,7 @@ class Added:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism site add --json` says."""
-        return {
-            "added": self.added,
-            "known": self.known,
-            "failed": list(self.failed),
-            "ignored": self.ignored,
-        }
+        return pick(self, "added", "known", "failed", "ignored")
 
 
 def add_logs(
@@ -110,7 +106,11 @@ def add_logs(
         results = (
             map_in_processes(work, todo, crashed=_crash_message, processes=chosen.processes)
             if cluster is None
-            else (rows for part in _batches(todo) for rows in cluster.map(work, part))
+            else (
+                rows
+                for first in range(0, len(todo), AT_ONCE)
+                for rows in cluster.map(work, todo[first : first + AT_ONCE])
+            )
         )
         while batch := list(islice(results, AT_ONCE)):
             good = [rows for rows in batch if isinstance(rows, dict)]
@@ -257,13 +257,6 @@ def _period_columns(trace: Trace, engine: Engine) -> dict[str, Any]:
     values = (pattern, found.seconds, found.direction if periodic else None,
               found.duty_cycle, found.phase_bytes, found.confidence)  # fmt: skip
     return dict(zip(names, values, strict=True))
-
-
-def _batches(
-    logs: list[tuple[str, tuple[Path, ...]]],
-) -> Iterator[list[tuple[str, tuple[Path, ...]]]]:
-    """Cut a list into what is kept at once."""
-    return (logs[first : first + AT_ONCE] for first in range(0, len(logs), AT_ONCE))
 
 
 def _why(path: Path, error: Exception) -> str:

@@ -10,15 +10,13 @@ import polars as pl
 
 from ioprism.model.result import Result
 from ioprism.site.events import KINDS, SiteEvent, site_events
+from ioprism.site.limits import FEWEST, STAGED_BYTES, TENTH
 from ioprism.units import HOUR, format_counted
 
 PARTS = ("slow-target", "slow-node")  # causes whose culprit is a part of the machine
 MOST_ADVICE = 10
 SHOWN = 200  # rows of a page's table
-STAGED_JOBS = 5  # jobs that read an input, from which it is worth staging
-STAGED_BYTES = 2**30
-
-
+SAVINGS_OF = {"jobs": "job", "applications": "application", "users": "user"}
 HOURS = ("node_hours", "io_stall_node_hours", "saving_node_hours")
 
 
@@ -34,14 +32,15 @@ class Chosen:
 
     def of(self, jobs: pl.DataFrame) -> pl.DataFrame:
         """Keep the jobs asked for, as far as the table of jobs says."""
-        kept = jobs
-        if self.since is not None:
-            kept = kept.filter(pl.col("start") >= self.since)
-        if self.until is not None:
-            kept = kept.filter(pl.col("start") < self.until)
-        if self.application is not None:
-            kept = kept.filter(pl.col("application") == self.application)
-        return kept if self.user is None else kept.filter(pl.col("user") == self.user)
+        asked = (
+            (self.since, pl.col("start") >= pl.lit(self.since)),
+            (self.until, pl.col("start") < pl.lit(self.until)),
+            (self.application, pl.col("application") == pl.lit(self.application)),
+            (self.user, pl.col("user") == pl.lit(self.user)),
+        )
+        for value, test in asked:
+            jobs = jobs if value is None else jobs.filter(test)
+        return jobs
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -52,6 +51,7 @@ class SiteTable(Result):
     rows: tuple[Mapping[str, Any], ...]
     events: tuple[SiteEvent, ...] = ()
     note: str | None = None  # which node-hours are estimates
+    total: int = 0  # rows there are; `rows` may be the first of them
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism site SUBJECT --json` says."""
@@ -150,19 +150,32 @@ def site_table(
     tables: SiteTables, subject: str, *, top: int | None = None, by: str = "pattern"
 ) -> SiteTable:
     """Answer for one subject, with the events that are about it; `by` groups files."""
-    makers: dict[str, Callable[[SiteTables], list[dict[str, Any]]]] = {
-        "jobs": lambda t: _jobs(t, top),
-        "applications": lambda t: _group_rows(t, "application"),
-        "users": lambda t: _group_rows(t, "user"),
+    rows, total = _first_rows(tables, subject, top, by)
+    events = tuple(tables.events(EVENTS_OF.get(subject, ())))
+    return SiteTable(subject, rows, events, estimate_note(tables), total)
+
+
+def _first_rows(
+    tables: SiteTables, subject: str, top: int | None = None, by: str = "pattern"
+) -> tuple[tuple[dict[str, Any], ...], int]:
+    """Return the first rows of a table, and how many it has."""
+    makers: dict[str, Callable[[SiteTables], pl.DataFrame]] = {
+        "jobs": _jobs,
+        "applications": lambda t: _groups(t, "application"),
+        "users": lambda t: _groups(t, "user"),
         "targets": lambda t: _parts(t.targets, "file_system", "target"),
         "hosts": lambda t: _parts(t.hosts, "host"),
         "causes": _causes,
-        "periods": periodic_applications,
-        "files": lambda t: _files(t, by, top),
+        "periods": _periodic_applications,
+        "files": lambda t: _files(t, by),
     }
-    made = makers[subject](tables)
-    events = tuple(tables.events(EVENTS_OF.get(subject, ())))
-    return SiteTable(subject, tuple(made[:top]), events, estimate_note(tables))
+    table = makers[subject](tables)
+    rows = table.head(table.height if top is None else top).rows(named=True)
+    key = SAVINGS_OF.get(subject)
+    if key is not None:
+        savings = _savings(tables, key, [row[key] for row in rows])
+        rows = [{**row, "savings": savings.get(row[key], {})} for row in rows]
+    return tuple(rows), table.height
 
 
 def estimate_note(tables: SiteTables) -> str | None:
@@ -182,27 +195,28 @@ def estimate_note(tables: SiteTables) -> str | None:
     )
 
 
-def _savings(tables: SiteTables, key: str) -> dict[Any, dict[str, float]]:
-    """Node-hours that removing each cause saves, by key."""
-    causes = tables.causes
-    named = causes if key == "job" else causes.join(tables.jobs.select("job", key), on="job")
-    sums = named.group_by(key, "code").agg(pl.col("node_hours").sum())
+def _savings(tables: SiteTables, key: str, names: list[Any]) -> dict[Any, dict[str, float]]:
+    """Node-hours that removing each cause saves, for some jobs, applications or users."""
+    jobs = tables.jobs.select("job", name=key)
+    chosen = jobs.filter(pl.col("name").is_in(names, nulls_equal=True))
+    sums = (
+        tables.causes.join(chosen, on="job")
+        .group_by("name", "code")
+        .agg(pl.col("node_hours").sum())
+        .sort("node_hours", "code", descending=[True, False])
+    )
     savings: dict[Any, dict[str, float]] = {}
-    largest = sums.sort("node_hours", "code", descending=[True, False])
-    for name, code, hours in largest.iter_rows():
+    for name, code, hours in sums.iter_rows():
         savings.setdefault(name, {})[code] = hours
     return savings
 
 
-def _jobs(tables: SiteTables, top: int | None) -> list[dict[str, Any]]:
-    order = {"descending": [True, False], "nulls_last": True}
-    ordered = tables.jobs.sort("saving_node_hours", "job", **order)  # type: ignore[arg-type]
-    shown = ordered if top is None else ordered.head(top)
-    causes = tables.causes.join(shown.select("job"), on="job", how="semi")
-    savings = _savings(replace(tables, causes=causes), "job")
-    return [{**row, "savings": savings.get(row["job"], {})} for row in shown.rows(named=True)]
+def _jobs(tables: SiteTables) -> pl.DataFrame:
+    return tables.jobs.sort("saving_node_hours", "job", descending=[True, False], nulls_last=True)
 
 
+_JOBS = pl.col("job").n_unique().alias("jobs")
+_WHO = [pl.col(key).drop_nulls().n_unique().alias(f"{key}s") for key in ("application", "user")]
 _NOT_JUDGED = (pl.col("status") == "cannot-judge").sum().cast(pl.Int64).alias("not_judged")
 _ESTIMATED = (  # share of the node-hours that rests on an estimate of nodes
     pl.when(pl.col("node_hours").sum() > 0)
@@ -212,86 +226,77 @@ _ESTIMATED = (  # share of the node-hours that rests on an estimate of nodes
 )
 
 
-def _group_rows(tables: SiteTables, key: str) -> list[dict[str, Any]]:
-    savings = _savings(tables, key)
+def _groups(tables: SiteTables, key: str) -> pl.DataFrame:
     sums = tables.jobs.group_by(key).agg(
         pl.len().alias("jobs"),
         _NOT_JUDGED,
         pl.col(HOURS).sum(),
         _ESTIMATED,
         pl.col("bytes_read", "bytes_written").sum(),
-        pl.col("user").drop_nulls().n_unique().alias("users"),
-        pl.col("application").drop_nulls().n_unique().alias("applications"),
+        *_WHO,
     )
-    rows = sums.sort("saving_node_hours", key, descending=[True, False]).rows(named=True)
-    return [{**row, "savings": savings.get(row[key], {})} for row in rows]
+    return sums.sort("saving_node_hours", key, descending=[True, False])
 
 
-def _parts(parts: pl.DataFrame, *keys: str) -> list[dict[str, Any]]:
+def _parts(parts: pl.DataFrame, *keys: str) -> pl.DataFrame:
     """Targets or nodes, those with the slowest worst tenth of jobs first.
 
     A rate relative to others of the same job is a ratio: the median job hides a part that is
     50 times slower now and then, and a mean would let one fast job hide it.
     """
     sums = parts.group_by(keys).agg(
-        pl.col("job").n_unique().alias("jobs"),
+        _JOBS,
         pl.col("operations", "bytes", "seconds").sum(),
         pl.col("relative").median().alias("relative_rate"),
-        pl.col("relative").quantile(0.1, "lower").alias("relative_rate_worst_tenth"),
+        pl.col("relative").quantile(TENTH, "lower").alias("relative_rate_worst_tenth"),
     )
-    rate = pl.col("bytes") / pl.col("seconds")
-    ordered = sums.with_columns(rate=rate).sort(
+    return sums.with_columns(rate=pl.col("bytes") / pl.col("seconds")).sort(
         "relative_rate_worst_tenth", "relative_rate", *keys, nulls_last=True
     )
-    return ordered.rows(named=True)
 
 
-def _files(tables: SiteTables, by: str, top: int | None) -> list[dict[str, Any]]:
+def _files(tables: SiteTables, by: str) -> pl.DataFrame:
     """Files, or kinds of files, over all jobs: those in which most time is spent first."""
-    key = "file" if by == "file" else "pattern"
-    rows = tables.files.filter(pl.col("file").is_not_null()) if by == "file" else tables.files
+    rows = tables.files.drop_nulls("file") if by == "file" else tables.files
     named = rows.join(tables.jobs.select("job", "application", "user"), on="job")
-    sums = named.group_by("file_system", key).agg(
-        pl.col("job").n_unique().alias("jobs"),
-        pl.col("application").drop_nulls().n_unique().alias("applications"),
-        pl.col("user").drop_nulls().n_unique().alias("users"),
+    sums = named.group_by("file_system", by).agg(
+        _JOBS,
+        *_WHO,
         pl.col("files").max().alias("files_per_job"),
         pl.col("operations", "bytes_read", "bytes_written", "seconds").sum(),
     )
     moved = pl.col("bytes_read") + pl.col("bytes_written")
-    whole = sums.with_columns(
+    return sums.with_columns(
         request_bytes=pl.when(pl.col("operations") > 0).then(moved / pl.col("operations")),
         rate=pl.when(pl.col("seconds") > 0).then(moved / pl.col("seconds")),
-    ).sort("seconds", "file_system", key, descending=[True, False, False])
-    return (whole if top is None else whole.head(top)).rows(named=True)
+    ).sort("seconds", "file_system", by, descending=[True, False, False])
 
 
-def _causes(tables: SiteTables) -> list[dict[str, Any]]:
+def _causes(tables: SiteTables) -> pl.DataFrame:
     named = tables.causes.join(
         tables.jobs.select("job", "application", "user", job_hours="node_hours"), on="job"
     )
     sums = named.group_by("code").agg(
-        pl.col("job").n_unique().alias("jobs"),
-        pl.col("application").drop_nulls().n_unique().alias("applications"),
-        pl.col("user").drop_nulls().n_unique().alias("users"),
+        _JOBS,
+        *_WHO,
         pl.col("node_hours").sum().alias("saving_node_hours"),
         pl.col("job_hours").sum().alias("node_hours"),
     )
-    return sums.sort("saving_node_hours", "code", descending=[True, False]).rows(named=True)
+    return sums.sort("saving_node_hours", "code", descending=[True, False])
 
 
-def periodic_applications(tables: SiteTables) -> list[dict[str, Any]]:
+def _periodic_applications(tables: SiteTables) -> pl.DataFrame:
     """Applications whose jobs write or read periodically, by the node-hours of those jobs."""
     jobs = tables.jobs.filter(pl.col("pattern") == "periodic")
     sums = jobs.group_by("application").agg(
         pl.len().alias("jobs"),
         pl.col("node_hours").sum(),
         pl.col("period", "duty_cycle", "phase_bytes", "period_confidence").median(),
-        pl.col("period").quantile(0.1).alias("period_low"),
-        pl.col("period").quantile(0.9).alias("period_high"),
+        pl.col("period").quantile(TENTH).alias("period_low"),
+        pl.col("period").quantile(1 - TENTH).alias("period_high"),
         pl.col("period_of").mode().sort().first(),
     )
-    return sums.sort("node_hours", "application", descending=[True, False]).rows(named=True)
+    return sums.sort("node_hours", "application", descending=[True, False])
 
 
 def periodic_hours(tables: SiteTables) -> dict[str, float]:
@@ -319,7 +324,7 @@ def top_advice(tables: SiteTables) -> list[dict[str, Any]]:
         named.group_by("application", "code", part)
         .agg(
             pl.col("node_hours").sum(),
-            pl.col("job").n_unique().alias("jobs"),
+            _JOBS,
             pl.col("title", "advice", "path").sort_by("node_hours", "job").last(),
         )
         .rename({"path": "worst_log"})
@@ -333,12 +338,10 @@ def top_advice(tables: SiteTables) -> list[dict[str, Any]]:
 def repeated_inputs(tables: SiteTables) -> list[dict[str, Any]]:
     """Inputs that many jobs read again and write never: worth staging near the nodes."""
     sums = tables.files.group_by("pattern").agg(
-        pl.col("job").n_unique().alias("jobs"),
-        pl.col("bytes_read", "bytes_written").sum(),
-        pl.col("seconds").sum(),
+        _JOBS, pl.col("bytes_read", "bytes_written", "seconds").sum()
     )
     read = sums.filter(
-        (pl.col("jobs") >= STAGED_JOBS)
+        (pl.col("jobs") >= FEWEST)
         & (pl.col("bytes_written") == 0)
         & (pl.col("bytes_read") >= STAGED_BYTES)
     )
@@ -395,14 +398,15 @@ def site_story(tables: SiteTables) -> SiteStory:
     }
     totals |= periodic_hours(tables)
     totals |= {f"{key}s": jobs[key].drop_nulls().n_unique() for key in ("application", "user")}
+    tables_of = {
+        name: _first_rows(tables, name, None if name == "causes" else SHOWN)[0]
+        for name in ("applications", "users", "causes", "jobs", "periods")
+    }
     return SiteStory(
         totals,
-        tuple(_group_rows(tables, "application")[:SHOWN]),
-        tuple(_group_rows(tables, "user")[:SHOWN]),
-        tuple(_causes(tables)),
-        tuple(tables.events()),
-        tuple(top_advice(tables)),
-        tuple(repeated_inputs(tables)),
-        tuple(_jobs(tables, SHOWN)),
-        tuple(periodic_applications(tables)[:SHOWN]),
+        worst_jobs=tables_of.pop("jobs"),
+        **tables_of,
+        events=tuple(tables.events()),
+        advice=tuple(top_advice(tables)),
+        inputs=tuple(repeated_inputs(tables)),
     )

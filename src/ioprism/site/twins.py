@@ -17,16 +17,8 @@ import polars as pl
 from ioprism.diagnosis.limits import Limits
 from ioprism.diagnosis.rows import Floats
 from ioprism.model.verdict import AchievedRate, ReachedByOthers
+from ioprism.site.limits import LARGE, MIN_JOBS, SIMILAR, TENTH
 from ioprism.text import printable
-
-# Factor between ranks (more reach more), targets (what few-targets calls few) and bytes (less may
-# come from a cache, more no longer, unless it was synced) of jobs that are compared.
-SIMILAR = 2.0
-MIN_JOBS = 3  # with this run: two runs of one configuration differ by a factor of 2 (IO500)
-LARGE = 0.5  # of a block that file systems serve as one: large requests
-NEXT_CLASS = 1  # classes of request sizes apart that still count as similar
-UPPER, LOWER = 0.9, 0.1  # quantiles; the best and the worst of fewer than ten
-
 
 _LARGE = pl.col("bytes") >= LARGE * Limits().block * pl.col("requests")
 
@@ -45,10 +37,8 @@ class TwinSaving:
 
     def scale(self, factor: float) -> TwinSaving:
         """Return the savings, scaled from seconds of requests to seconds that the job waits."""
-        low, high = self.low * factor, self.high * factor
-        return replace(
-            self, seconds=self.seconds * factor, low=low, high=high, spent=self.spent * factor
-        )
+        names = ("seconds", "low", "high", "spent")
+        return replace(self, **{name: getattr(self, name) * factor for name in names})
 
     @property
     def is_noise(self) -> bool:
@@ -66,18 +56,13 @@ class OthersRates:
         """Return the rates of all other jobs, for each operation of this run's main file system."""
         entries = []
         for whole in _by_operation(rows):
-            costs = self._job_costs(whole)
+            sums = self._comparable(whole).group_by("job").agg(pl.col("bytes", "seconds").sum())
+            costs = _costs(sums)
             if len(costs) and whole.rate is not None:
-                upper, median = (1 / _quantile(costs, q) for q in (LOWER, 0.5))
+                upper, median = (1 / _quantile(costs, q) for q in (TENTH, 0.5))
+                place = printable(whole.file_system)
                 entries.append(
-                    ReachedByOthers(
-                        whole.operation,
-                        printable(whole.file_system),
-                        len(costs),
-                        whole.rate,
-                        median,
-                        upper,
-                    )
+                    ReachedByOthers(whole.operation, place, len(costs), whole.rate, median, upper)
                 )
         return entries
 
@@ -100,7 +85,7 @@ class OthersRates:
                 left += whole.seconds
                 continue
             jobs = max(jobs, best["job"].n_unique())
-            left += max(0.0, whole.seconds - whole.bytes * _quantile(_costs(best), LOWER))
+            left += max(0.0, whole.seconds - whole.bytes * _quantile(_costs(best), TENTH))
         return (left, jobs) if jobs else None
 
     def larger_requests(self, rows: Sequence[AchievedRate], operation: str) -> TwinSaving | None:
@@ -110,9 +95,10 @@ class OthersRates:
         if not small:
             return None
         row = max(small, key=lambda one: one.seconds)
-        others = self._similar(row).filter(
-            (pl.col("shared") == row.shared) & _targets_within(row, SIMILAR)
-        )
+        others = self._similar(row).filter(pl.col("shared") == row.shared)
+        if row.targets is not None:  # unknown numbers exclude no job
+            near = pl.col("targets") < SIMILAR * row.targets
+            others = others.filter(near.fill_null(True))
         twins = others.filter(_LARGE)
         alike = others.filter((pl.col("size_class") == row.size_class) & ~_LARGE)
         return _saving(row, twins, alike)
@@ -128,7 +114,7 @@ class OthersRates:
         for row in _largest_of_operations(rows):
             if row.targets is None:
                 return None
-            near = (pl.col("size_class") - row.size_class).abs() <= NEXT_CLASS
+            near = (pl.col("size_class") - row.size_class).abs() <= 1  # neighbouring classes
             others = self._similar(row).filter(near)
             costs = _costs(others.filter(pl.col("targets") >= SIMILAR * row.targets))
             few = others.filter(
@@ -140,7 +126,7 @@ class OthersRates:
                 room += row.bytes * reached
                 continue
             jobs = max(jobs, len(costs))
-            room += max(0.0, row.bytes * (reached - _quantile(costs, LOWER)))
+            room += max(0.0, row.bytes * (reached - _quantile(costs, TENTH)))
         return (room, jobs) if jobs else None
 
     def _comparable(self, row: AchievedRate) -> pl.DataFrame:
@@ -161,10 +147,6 @@ class OthersRates:
         few = pl.col("bytes") <= SIMILAR * row.bytes
         return self._comparable(row).filter(few | pl.col("synced"))
 
-    def _job_costs(self, whole: AchievedRate) -> Floats:
-        """Seconds per byte of each other job in all that it moved in this operation."""
-        return _costs(self._comparable(whole).group_by("job").agg(pl.col("bytes", "seconds").sum()))
-
 
 def _by_operation(rows: Sequence[AchievedRate]) -> list[AchievedRate]:
     """All that the run reads, and all that it writes, on the file system that takes most time."""
@@ -175,33 +157,21 @@ def _by_operation(rows: Sequence[AchievedRate]) -> list[AchievedRate]:
             for row in rows
             if (row.operation, row.file_system) == (largest.operation, largest.file_system)
         ]
-        wholes.append(
-            AchievedRate(
-                largest.operation,
-                largest.size_class,
-                largest.shared,
-                largest.file_system,
-                max(row.ranks for row in mine),
-                largest.targets,
-                sum(row.requests for row in mine),
-                sum(row.bytes for row in mine),
-                sum(row.seconds for row in mine),
-                any(row.synced for row in mine),
-            )
+        whole = replace(
+            largest,
+            ranks=max(row.ranks for row in mine),
+            requests=sum(row.requests for row in mine),
+            bytes=sum(row.bytes for row in mine),
+            seconds=sum(row.seconds for row in mine),
+            synced=any(row.synced for row in mine),
         )
+        wholes.append(whole)
     return wholes
 
 
 def _largest_of_operations(rows: Sequence[AchievedRate]) -> list[AchievedRate]:
     by_seconds = sorted(rows, key=lambda row: row.seconds)
     return list({row.operation: row for row in by_seconds if row.seconds > 0}.values())
-
-
-def _targets_within(row: AchievedRate, factor: float) -> pl.Expr:
-    """Whether a job's files are on about as many targets; unknown numbers do not exclude it."""
-    if row.targets is None:
-        return pl.lit(True)
-    return (pl.col("targets") < factor * row.targets).fill_null(True)
 
 
 def _saving(row: AchievedRate, twins: pl.DataFrame, alike: pl.DataFrame) -> TwinSaving | None:
@@ -215,10 +185,10 @@ def _saving(row: AchievedRate, twins: pl.DataFrame, alike: pl.DataFrame) -> Twin
     own = 1 / row.rate
     usual = np.append(_costs(alike), own)
     likely = row.bytes * (min(own, _quantile(usual, 0.5)) - _quantile(quick, 0.5))
-    low = row.bytes * (min(own, _quantile(usual, LOWER)) - _quantile(quick, UPPER))
-    high = row.bytes * (own - _quantile(quick, LOWER))
-    noise = Limits().run_noise * max(0.0, likely)
+    low = row.bytes * (min(own, _quantile(usual, TENTH)) - _quantile(quick, 1 - TENTH))
+    high = row.bytes * (own - _quantile(quick, TENTH))
     likely = max(0.0, likely)
+    noise = Limits().run_noise * likely
     return TwinSaving(
         likely,
         max(0.0, low - noise),

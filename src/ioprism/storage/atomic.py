@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import glob
 import hashlib
 import os
 import secrets
@@ -156,16 +157,7 @@ def refuse_unless_file(target: Path, *, replace: bool) -> None:
     Raises:
         OutputError: it may not, and why.
     """
-    kind = _kind(target)
-    if kind is None:
-        return
-    if stat.S_ISDIR(kind):
-        raise OutputError(
-            f"{printable(str(target))} is a folder, but a file is to be written.\n"
-            "Hint: give the name of a file in it."
-        )
-    _refuse_special(target, kind)
-    _refuse_existing(target, replace=replace)
+    _refuse(target, replace=replace)
 
 
 def refuse_unless_ours(target: Path, *, marker: str, replace: bool) -> None:
@@ -175,14 +167,39 @@ def refuse_unless_ours(target: Path, *, marker: str, replace: bool) -> None:
         OutputError: it may not, and why.
     """
     refuse_unless_text(target)
-    kind = _kind(target)
-    if kind is None:
-        return
-    _refuse_special(target, kind)
-    _refuse_existing(target, replace=replace)
-    if not stat.S_ISDIR(kind) or not (target / marker).is_file():
+    _refuse(target, replace=replace, marker=marker)
+
+
+def _refuse(target: Path, *, replace: bool, marker: str | None = None) -> None:
+    """Say why nothing is written under this name; a folder, if there is a marker."""
+    shown = printable(str(target))
+    if (address := address_of(target)) is not None:
         raise OutputError(
-            f"{printable(str(target))} was not made by ioprism (it has no {marker}), so it is not "
+            f"{printable(address)}: results are written to this machine's file systems only.\n"
+            "Hint: write it here, and copy it there."
+        )
+    try:
+        kind = os.lstat(target).st_mode
+    except FileNotFoundError:
+        return
+    if marker is None and stat.S_ISDIR(kind):
+        raise OutputError(
+            f"{shown} is a folder, but a file is to be written.\n"
+            "Hint: give the name of a file in it."
+        )
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        what = "a symbolic link" if stat.S_ISLNK(kind) else "a device or pipe"
+        raise OutputError(
+            f"{shown} is {what}; nothing is written to it.\nHint: give the name of a plain file."
+        )
+    if not replace:
+        raise OutputError(
+            f"{shown} already exists and is left as it is.\n"
+            "Hint: choose another name, or use --force to replace it."
+        )
+    if marker is not None and not (stat.S_ISDIR(kind) and (target / marker).is_file()):
+        raise OutputError(
+            f"{shown} was not made by ioprism (it has no {marker}), so it is not "
             "replaced.\nHint: choose another name."
         )
 
@@ -200,42 +217,11 @@ def refuse_unless_text(target: Path) -> None:
         )
 
 
-def _kind(target: Path) -> int | None:
-    """What stands under this name, of this machine; None if nothing does."""
-    if (address := address_of(target)) is not None:
-        raise OutputError(
-            f"{printable(address)}: results are written to this machine's file systems only.\n"
-            "Hint: write it here, and copy it there."
-        )
-    try:
-        return os.lstat(target).st_mode
-    except FileNotFoundError:
-        return None
-
-
-def _refuse_special(target: Path, kind: int) -> None:
-    if stat.S_ISREG(kind) or stat.S_ISDIR(kind):
-        return
-    what = "a symbolic link" if stat.S_ISLNK(kind) else "a device or pipe"
-    raise OutputError(
-        f"{printable(str(target))} is {what}; nothing is written to it.\n"
-        "Hint: give the name of a plain file."
-    )
-
-
-def _refuse_existing(target: Path, *, replace: bool) -> None:
-    if not replace:
-        raise OutputError(
-            f"{printable(str(target))} already exists and is left as it is.\n"
-            "Hint: choose another name, or use --force to replace it."
-        )
-
-
 def _prepare(target: Path) -> Path:
     """Make the folder above, remove leftovers, and return the name to write under."""
     target.parent.mkdir(parents=True, exist_ok=True)
     stem = _stem(target)
-    for left in target.parent.glob(f"{_escape_pattern(stem)}.*-*-*"):
+    for left in target.parent.glob(f"{glob.escape(stem)}.*-*-*"):
         _tidy(left, target)
     return target.with_name(f"{stem}.{_here()}-{os.getpid()}-{secrets.token_hex(4)}{NEW}")
 
@@ -246,10 +232,6 @@ def _stem(target: Path) -> str:
         digest = hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=12)
         name = digest.hexdigest()
     return f".{name}"
-
-
-def _escape_pattern(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def _here() -> str:

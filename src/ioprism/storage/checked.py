@@ -1,7 +1,5 @@
 """Files that notice when a byte of them has changed, and a folder for what can be made again.
 
-Parquet files and JSON documents that notice when a byte of them has changed.
-
 Parquet as it is written here has no checksums: a flipped bit is read as another number. So a
 file carries a digest of what it holds. It is made of the values, not of the bytes, so that it
 is part of the same file, and holds whatever version of a library reads it.

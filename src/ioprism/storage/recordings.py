@@ -1,9 +1,7 @@
 """Folders that `ioprism record` made, and files of object storage read as if they were here.
 
-Read files of object storage as if they were here: `s3://bucket/run42.store`.
-
-Any address that fsspec knows will do. A file is copied when it is read, and gone afterwards, so
-that workers fetch only what they work on.
+Any address that fsspec knows will do, such as `s3://bucket/run42.store`. A file is copied when it
+is read, and gone afterwards, so that workers fetch only what they work on.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.errors import BrokenTraceError, MissingPackageError, TraceError
+from ioprism.model.trace import LATEST
 from ioprism.text import address_of, open_plain
 from ioprism.version import __version__
 
@@ -27,20 +26,18 @@ def exists(path: Path) -> bool:
         TraceError: the storage cannot be reached.
         MissingPackageError: a package is missing that knows the storage.
     """
-    address = address_of(path)
-    if address is None:
-        return path.exists()
-    with _failures_said(path):
-        return bool(_storage(address).exists(address))
+    return _has(path, "exists") if address_of(path) else path.exists()
 
 
 def is_file(path: Path) -> bool:
     """Whether there is a file, here or there; errors as `exists`."""
-    address = address_of(path)
-    if address is None:
-        return path.is_file()
+    return _has(path, "isfile") if address_of(path) else path.is_file()
+
+
+def _has(path: Path, question: str) -> bool:
+    address = str(address_of(path))
     with _failures_said(path):
-        return bool(_storage(address).isfile(address))
+        return bool(getattr(_storage(address), question)(address))
 
 
 @contextmanager
@@ -93,7 +90,6 @@ def _failures_said(path: Path) -> Iterator[None]:
 
 MARKER = "record.json"
 LARGEST_MARKER = 64 * 2**20  # bytes
-LATEST = 1e11  # seconds, beyond any clock
 COST = ("per_call", "per_process")
 # RuntimeError: values nested too deep, or a folder that is a link to itself.
 NO_MARKER = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RuntimeError)

@@ -12,7 +12,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,14 +27,7 @@ PLAN = "plan.json"
 LOCK = ".lock"
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenPartition:
-    """What has become of one partition."""
-
-    files: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-
+WrittenPartition = dict[str, Any]  # its `files`, and `warnings` from reading it
 MapPartitions = Callable[
     [Trace, Callable[[int, Partition | None], WrittenPartition]], list[WrittenPartition]
 ]
@@ -62,9 +54,9 @@ def write_store_in_parts(
         with held_alone(parts / LOCK, otherwise=taken):
             _begin(parts, _plan(trace))
             done = map_partitions(trace, partial(write_part, parts.absolute()))
-            for message in dict.fromkeys(m for one in done for m in one.warnings):
+            for message in dict.fromkeys(m for one in done for m in one["warnings"]):
                 trace.completeness.warn(message)
-            write_tables(trace, parts, [file for one in done for file in one.files])
+            write_tables(trace, parts, [file for one in done for file in one["files"]])
             take_place(parts, folder, marker=MANIFEST, replace=replace)
             _remove_notes(folder)
     except OSError as error:
@@ -78,16 +70,14 @@ def write_part(folder: Path, number: int, partition: Partition | None) -> Writte
     """Write one partition, unless it is there already; any worker that sees the folder can."""
     note = folder / f"part-{number:05d}.json"
     if note.is_file():
-        known = json.loads(note.read_text(encoding="utf-8"))
-        return WrittenPartition(tuple(known["files"]), tuple(known["warnings"]))
+        return dict(json.loads(note.read_text(encoding="utf-8")))
     completeness = Completeness()
     batches = iter(()) if partition is None else partition.batches(completeness.warn)
     files = write_events(batches, folder, f"events-{number:05d}")
-    done = WrittenPartition(tuple(files), completeness.warnings)
+    done = {"files": files, "warnings": completeness.warnings}
     # The note appears whole or not at all, and what it names is on storage by then.
     temporary = folder / f".{note.name}.{os.getpid()}"
-    content = {"files": done.files, "warnings": done.warnings}
-    temporary.write_text(json.dumps(content), encoding="utf-8")
+    temporary.write_text(json.dumps(done), encoding="utf-8")
     for path in (*(folder / name for name in files), temporary):
         sync(path)
     temporary.replace(note)

@@ -13,8 +13,9 @@ import polars as pl
 from isal import isal_zlib
 
 from ioprism.errors import BrokenTraceError, TraceError
-from ioprism.model.schema import EVENTS, FILES, PROCESSES, Table
+from ioprism.model.schema import EVENTS, FILES, PROCESSES, Table, join_small
 from ioprism.model.trace import (
+    LATEST,
     MOST_RANKS,
     Completeness,
     Job,
@@ -34,7 +35,6 @@ EVENTS_PER_FILE = 1_000_000  # a partition each: a quarter of a gigabyte while i
 EVENTS_PER_ROW_GROUP = 262_144
 MANIFEST_BYTES = 64 * 2**20
 WINDOW = 2**20  # bytes of one read
-LATEST = 1e11  # seconds since 1970, beyond any clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def write_events(
     """Write events as Parquet files of bounded size, and return their names."""
     return [
         _write_parquet(table.sort("start"), folder / f"{name}-{number:05d}.parquet")
-        for number, table in enumerate(_blocks(batches, progress))
+        for number, table in enumerate(join_small(_tables(batches, progress), EVENTS_PER_FILE))
     ]
 
 
@@ -98,21 +98,11 @@ def write_tables(trace: Trace, folder: Path, events: Sequence[str]) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
-def _blocks(batches: Iterable[pl.LazyFrame], progress: Progress | None) -> Iterator[pl.DataFrame]:
-    """Collect batches into tables of about `EVENTS_PER_FILE` rows."""
-    held: list[pl.DataFrame] = []
-    rows = 0
+def _tables(batches: Iterable[pl.LazyFrame], progress: Progress | None) -> Iterator[pl.DataFrame]:
     for number, batch in enumerate(batches, start=1):
-        table = batch.collect()
+        yield batch.collect()
         if progress is not None:
             progress(number)
-        held.append(table)
-        rows += table.height
-        if rows >= EVENTS_PER_FILE:
-            yield pl.concat(held)
-            held, rows = [], 0
-    if rows:
-        yield pl.concat(held)
 
 
 def _write_parquet(table: pl.DataFrame, path: Path) -> str:
@@ -170,7 +160,7 @@ class StoreReader:
             return Trace(
                 format=str(manifest["format"]),
                 paths=(source,),
-                job=_job(manifest["job"]),
+                job=job_of(manifest["job"]),
                 partitions=tuple(
                     ParquetPartition(_inside(source, name), sums[name])
                     for name in manifest["events"]
@@ -207,8 +197,8 @@ def _manifest(source: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
-def _job(facts: dict[str, Any]) -> Job:
-    """Return the facts of a job, each of the kind that it has to be.
+def job_of(facts: dict[str, Any]) -> Job:
+    """Return stored facts of a job, each of the kind that it has to be.
 
     Raises:
         ValueError, TypeError, KeyError, AttributeError: one of them is not.

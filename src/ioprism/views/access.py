@@ -1,7 +1,5 @@
 """How each rank accesses each file, and the longest of its calls, from per-call data.
 
-How each rank accesses each file, from per-call data: sizes, order, alignment.
-
 A piece of the events is summed by itself; where one piece ends and the next begins is only
 known when all are there, so pieces are kept apart until they are finalized. The answer is the
 same for every partitioning in which each piece has a stretch of the calls of a rank and file
@@ -17,6 +15,7 @@ from typing import Protocol
 
 import polars as pl
 
+from ioprism.engine.base import KeptView
 from ioprism.model.schema import Layer, Operation
 
 KEYS = ("layer", "file", "rank", "operation")
@@ -48,7 +47,7 @@ _REACHED = pl.col("offset") + pl.col("bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class AccessPattern:
+class AccessPattern(KeptView):
     """Sums per layer, file, rank and operation, and where each piece begins and ends."""
 
     small_bytes: float
@@ -96,10 +95,6 @@ class AccessPattern:
                 for n, test in counted.items()
             ),
         ]
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Keep the pieces side by side: their order is known only when all are there."""
-        return partials
 
     def finalize(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join the pieces: one row per layer, file, rank and operation."""
@@ -273,7 +268,6 @@ class LongestCalls:
         return partials.sort(order, descending=[True, False, False, False]).head(self.most)
 
 
-_STREAM = ("layer", "file", "rank", "operation")
 # Whether a request begins before the end of the one before it, of the same rank and file.
 BACKWARD = pl.col("backward")
 # Whether an earlier request of any rank began at the same place.
@@ -302,10 +296,10 @@ class TimeOfCalls:
 
     def _with_order(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Where one piece of the events follows another, one request of each stream is missed."""
-        before = _REACHED.shift(1).over(_STREAM)
+        before = _REACHED.shift(1).over(KEYS)
         place = ("layer", "file", "operation", "offset")
         first = pl.col("start").min().over(place)
-        return events.sort(*_STREAM, "start", maintain_order=True).with_columns(
+        return events.sort(*KEYS, "start", maintain_order=True).with_columns(
             backward=(pl.col("offset") < before).fill_null(value=False),
             repeated=((pl.col("start") > first) & pl.col("offset").is_not_null()),
         )

@@ -1,7 +1,5 @@
 """What kind of call an event is, and which record of each perspective a call belongs to.
 
-The perspectives one can take: for each, the number of every main-view row in it.
-
 A perspective numbers what it tells apart from 0 on, so that a set of its records is a plain
 array of flags. Names are looked up at the very end.
 """

@@ -1,9 +1,7 @@
 """A trace's counters as the columns that rules judge, and in the shape of event totals.
 
-Darshan's counters in the shape of event totals, so that analyses need not tell them apart.
-
-One row per file, rank, layer and operation: operations, bytes, seconds. Darshan gives one
-time for all metadata calls of a file: it stands in the row of operation `metadata`, and the
+Totals have one row per file, rank, layer and operation: operations, bytes, seconds. Darshan gives
+one time for all metadata calls of a file: it stands in the row of operation `metadata`, and the
 rows of single kinds (open, stat, …) have no time.
 """
 
@@ -18,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from ioprism.formats.calls import nullable
 from ioprism.formats.darshan.meaning import MODULES, Module, Names
 from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.trace import LARGEST_PLAUSIBLE, LAYERS, SIZE_BINS, Trace
@@ -250,13 +249,14 @@ def _module_totals(table: pl.DataFrame, module: Module) -> pl.DataFrame:
     ]
     operations, seconds = np.stack(list(counts.values())), np.stack(took)
     kind, row = np.nonzero((operations > 0) | (seconds > 0))
+    size = np.stack(moved)[kind, row]
     return pl.DataFrame(
         [
             table["file"][row],
             table["rank"][row],
             *_labels(module, list(counts), kind),
             pl.Series("operations", operations[kind, row], dtype=pl.Int64),
-            _nullable("bytes", np.stack(moved)[kind, row]),
+            nullable(size, size == UNKNOWN).alias("bytes"),
             pl.Series("seconds", seconds[kind, row], nan_to_null=True),
         ]
     )
@@ -303,12 +303,6 @@ def _labels(module: Module, kinds: Sequence[str], kind: Ints) -> tuple[pl.Series
     layer = np.full(len(kind), LAYERS.index(module.layer))
     operation = np.array([OPERATIONS.index(name) for name in kinds], np.int64)
     return _LAYERS[layer], _OPERATIONS[operation[kind]]
-
-
-def _nullable(name: str, values: Ints) -> pl.Series:
-    """Values with null for UNKNOWN."""
-    series = pl.Series(name, values, dtype=pl.Int64)
-    return series.zip_with(pl.Series(values >= 0), pl.Series([None], dtype=pl.Int64))
 
 
 def slowest_ranks(trace: Trace) -> pl.DataFrame:

@@ -1,7 +1,5 @@
 """When calls run and how they change the bandwidth: busy intervals, windows, exact steps, bins.
 
-When and by how much single requests change the bandwidth: exact, or in equal bins.
-
 A request moves its bytes evenly from its start to its end. Up to `EXACT_CALLS` requests the
 step function is exact, with an edge wherever a request starts or ends. Beyond that it is the
 exact integral over `BINS` equal bins, so that memory does not grow with the trace.
@@ -9,14 +7,14 @@ exact integral over `BINS` equal bins, so that memory does not grow with the tra
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
-from ioprism.engine.base import Engine, View
+from ioprism.engine.base import Engine, KeptView, SummedView
 from ioprism.model.arrays import Floats, StepFunction, unite
 from ioprism.model.schema import Layer
 from ioprism.model.trace import Trace, counted_layers, deepest
@@ -55,40 +53,29 @@ def united_layers(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseShares:
+class PhaseShares(SummedView):
     """What each rank did in each phase of each layer; a call belongs where it starts."""
 
+    sums: ClassVar = ("operations", "seconds", "read", "write")
     borders: Mapping[str, tuple[Floats, Floats]]  # layer -> when its phases start, and end
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Sum some of the events by phase and rank."""
-        return pl.concat(self._by_layer(events)) if self.borders else self._layer(events, "other")
-
-    def _by_layer(self, events: pl.LazyFrame) -> Iterator[pl.LazyFrame]:
-        for layer in self.borders:
-            yield self._layer(events, layer)
+        layers = self.borders or ("other",)  # a table without rows has its columns, too
+        return pl.concat([self._layer(events, layer) for layer in layers])
 
     def _layer(self, events: pl.LazyFrame, layer: str) -> pl.LazyFrame:
         starts, ends = self.borders.get(layer, (np.empty(0), np.empty(0)))
-        phase = _place(starts, side="right") - 1
+        phase = window_of(starts)
         # What starts behind the end of its phase goes on between phases and belongs to none.
         inside = (phase >= 0) & (_place(ends, side="left") <= phase)
         seconds = pl.col("end") - pl.col("start")
         chosen = events.filter((pl.col("layer") == layer) & inside).select(
             "layer", "rank", "operation", "bytes", phase=phase, seconds=seconds
         )
-        moved = {
-            d: pl.col("bytes").filter(pl.col("operation") == d).sum().alias(d)
-            for d in ("read", "write")
-        }
+        moved = {d: pl.col("bytes").filter(operation=d).sum() for d in DIRECTIONS}
         return chosen.group_by("layer", "phase", "rank").agg(
-            pl.len().cast(pl.Int64).alias("operations"), pl.col("seconds").sum(), *moved.values()
-        )
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add the sums of the same phase and rank."""
-        return partials.group_by("layer", "phase", "rank").agg(
-            pl.col("operations", "seconds", "read", "write").sum()
+            pl.len().cast(pl.Int64).alias("operations"), pl.col("seconds").sum(), **moved
         )
 
 
@@ -109,7 +96,7 @@ _SHARES = pl.Schema(
 )  # fmt: skip
 
 
-def _bins(heat: pl.DataFrame) -> pl.DataFrame:
+def heat_bins(heat: pl.DataFrame) -> pl.DataFrame:
     """One row per rank, layer and bin in which bytes were moved."""
     return (
         heat.filter(pl.col("layer").is_not_null())
@@ -124,7 +111,7 @@ def _bins(heat: pl.DataFrame) -> pl.DataFrame:
 
 def heat_intervals(heat: pl.DataFrame) -> tuple[pl.DataFrame, Mapping[str, float]]:
     """Return the busy intervals of each layer, and how wide its bins are."""
-    filled = _bins(heat)
+    filled = heat_bins(heat)
     widths = filled.unique("layer", keep="first", maintain_order=True).sort("layer")
     return united_layers(filled), dict(widths.select("layer", "bin_width").iter_rows())
 
@@ -134,7 +121,7 @@ def heat_shares(heat: pl.DataFrame, borders: Mapping[str, tuple[Floats, Floats]]
 
     How many calls that took is not known.
     """
-    filled = _bins(heat)
+    filled = heat_bins(heat)
     tables = [_SHARES.to_frame()]
     for layer, (starts, ends) in borders.items():
         rows = filled.filter(layer=layer)
@@ -157,14 +144,14 @@ def heat_shares(heat: pl.DataFrame, borders: Mapping[str, tuple[Floats, Floats]]
 
 def window_of(starts: Floats) -> pl.Expr:
     """The last window that begins at or before a call's start."""
-    borders = pl.lit(pl.Series(starts, dtype=pl.Float64))
-    return borders.search_sorted(pl.col("start"), side="right").cast(pl.Int64) - 1
+    return _place(starts, side="right") - 1
 
 
 @dataclass(frozen=True, slots=True)
-class CallsPerWindow:
+class CallsPerWindow(SummedView):
     """The number of calls in each window."""
 
+    sums: ClassVar = ("calls",)
     starts: Floats  # when windows begin, in order
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
@@ -173,13 +160,9 @@ class CallsPerWindow:
             pl.len().cast(pl.Int64).alias("calls")
         )  # fmt: skip
 
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add the counts of the same window."""
-        return partials.group_by("window").agg(pl.col("calls").sum())
-
 
 @dataclass(frozen=True, slots=True)
-class CallsInWindows:
+class CallsInWindows(KeptView):
     """The calls of the chosen windows, as they are."""
 
     starts: Floats
@@ -190,10 +173,6 @@ class CallsInWindows:
         """Keep the events inside the windows."""
         inside = window_of(self.starts).is_in(list(self.chosen))
         return events.filter(inside).select(self.columns)
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Join kept events."""
-        return partials
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +201,7 @@ def write_intervals(trace: Trace, *, gap: float) -> pl.DataFrame:
     Returns:
         start, end, ranks, hosts (null where unknown) and bytes of each interval.
     """
-    calls = _own_files(_writes(trace))
+    calls = _writes(trace).filter(pl.col("rank").n_unique().over("file") == 1)
     hosts = trace.processes.select("process", "host")
     return (
         calls.join(hosts, on="process", how="left")
@@ -254,10 +233,6 @@ def _writes(trace: Trace) -> pl.DataFrame:
     return calls.filter(pl.col("layer").cast(pl.String).is_in(deepest(present)))
 
 
-def _own_files(calls: pl.DataFrame) -> pl.DataFrame:
-    return calls.filter(pl.col("rank").n_unique().over("file") == 1)
-
-
 EXACT_CALLS = 4_000_000
 BINS = 2**20
 
@@ -270,13 +245,12 @@ class Selection:
 
     def of(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Keep the requests that move bytes in these directions through these layers."""
-        wanted = [self._of(operation, layers) for operation, layers in self.layers]
+        wanted = [
+            (pl.col("operation") == operation)
+            & (pl.lit(True) if layers is None else pl.col("layer").is_in(layers))
+            for operation, layers in self.layers
+        ]
         return events.filter((pl.col("bytes") > 0) & pl.any_horizontal(wanted))
-
-    @staticmethod
-    def _of(operation: str, layers: tuple[str, ...] | None) -> pl.Expr:
-        fits = pl.col("operation") == operation
-        return fits if layers is None else fits & pl.col("layer").is_in(layers)
 
 
 DATA = Selection((("read", None), ("write", None)))
@@ -307,9 +281,10 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(SummedView):
     """By how much the bandwidth changes at which moment, for each key."""
 
+    sums: ClassVar = ("change", "calls")
     selection: Selection
     by: tuple[str, ...] = ()
 
@@ -326,19 +301,16 @@ class Changes:
         ends = calls.select(*self.by, time="end", change=-rate, calls=pl.lit(-1))
         return self.combine(pl.concat([begins, ends]))
 
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add changes of the same moment."""
-        return partials.group_by(*self.by, "time").agg(pl.col("change", "calls").sum())
-
 
 @dataclass(frozen=True, slots=True)
-class BinnedChanges:
+class BinnedChanges(SummedView):
     """The same in equal bins: what a bin gets itself, and the change it hands on.
 
     A request that starts inside bin k at rate r adds ``r * (end of bin - start)`` to that bin
     and ``r * width`` to each later one, until its own end takes both away.
     """
 
+    sums: ClassVar = ("area", "change", "calls")
     selection: Selection
     start: float
     width: float
@@ -377,10 +349,6 @@ class BinnedChanges:
             calls=pl.lit(-1),
         )
         return self.combine(pl.concat([inside, begins, ends]))
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add what falls into the same bin."""
-        return partials.group_by(*self.by, "bin").agg(pl.col("area", "change", "calls").sum())
 
     def _bin(self, moment: pl.Expr) -> pl.Expr:
         number = ((moment - self.start) / self.width).floor()
@@ -427,24 +395,22 @@ def bandwidth_view(
     """Return the view that shows the bandwidth of a direction; None without requests."""
     directions = DIRECTIONS if direction == "both" else (direction,)
     asked = None if layer is None else (layer,)
+    selection = Selection(tuple((d, asked) for d in directions))
     (whole,) = engine.run(trace, Extent())
-    extent = Selection(tuple((d, asked) for d in directions)).of(whole.lazy()).collect()
+    extent = selection.of(whole.lazy()).collect()
     if not extent.height:
         return None
     if asked is None:
-        selection = Selection(tuple((d, _layers_that_count(extent, d)) for d in directions))
+        moved = {
+            d: dict(extent.filter(operation=d).select("layer", "bytes").iter_rows())
+            for d in directions
+        }
+        selection = Selection(tuple((d, counted_layers(moved[d], d)) for d in directions))
         extent = selection.of(extent.lazy()).collect()
-    else:
-        selection = Selection(tuple((d, asked) for d in directions))
     if extent["calls"].sum() <= EXACT_CALLS:
         return Changes(selection, by)
     start, end = float(extent["start"].to_numpy().min()), float(extent["end"].to_numpy().max())
     return BinnedChanges(selection, start, max(end - start, SHORTEST) / BINS, BINS, by)
-
-
-def _layers_that_count(extent: pl.DataFrame, direction: str) -> tuple[str, ...]:
-    rows = extent.filter(operation=direction).select("layer", "bytes").iter_rows()
-    return counted_layers(dict(rows), direction)
 
 
 def _key_column(trace: Trace, key: str | None) -> tuple[str | None, pl.DataFrame | None]:
@@ -467,10 +433,7 @@ def _split(
         return {None: _steps(changes, view)}
     if table is not None:
         joined = changes.join(table, on=column, how="left", nulls_equal=True)
-        combined: View = type(view)(
-            **{n: getattr(view, n) for n in view.__slots__ if n != "by"}, by=(key,)
-        )
-        changes = combined.combine(joined.drop(column).lazy()).collect()
+        changes = view.combine(joined.drop(column).lazy()).collect()
     parts = changes.partition_by(key, as_dict=True, include_key=False)
     return {name: _steps(part, view) for (name,), part in parts.items()}
 

@@ -19,9 +19,10 @@ import polars as pl
 
 from ioprism.errors import NoSuchTraceError, OutputError, TooManyPiecesError
 from ioprism.model.schema import FILES, PROCESSES
-from ioprism.model.trace import Completeness, Job, Mount, Trace
+from ioprism.model.trace import Completeness, Trace
 from ioprism.storage.atomic import atomic_folder
 from ioprism.storage.checked import checked_text, read_checked, read_document, write_checked
+from ioprism.storage.trace_store import job_of
 from ioprism.version import __version__
 from ioprism.views.call_class import WRITE, Flags, RequestOrder, Whole, call_class, walk
 
@@ -125,7 +126,8 @@ class MainView:
         sums, edges = _apart(pieces)
         order = walk(edges, np.arange(edges.height))
         judged = self._rows_of_requests(edges, order, edges["waits"].to_numpy())
-        return _sum_rows(pl.concat([sums, judged]))
+        # Groups come in any order from several threads; the same trace gives the same rows.
+        return _sum_rows(pl.concat([sums, judged])).sort(KEYS)
 
     def _rows_of_requests(
         self, edges: pl.DataFrame, order: RequestOrder, wanted: Flags
@@ -335,11 +337,10 @@ def _trace(facts: dict[str, Any], tables: dict[str, pl.DataFrame], paths: Sequen
     completeness = Completeness()
     for message in facts["warnings"]:
         completeness.warn(str(message))
-    mounts = tuple(Mount(m["path"], m["filesystem"]) for m in facts["job"].pop("mounts"))
     return Trace(
         format=str(facts["format"]),
         paths=tuple(paths),
-        job=Job(**facts["job"], mounts=mounts),
+        job=job_of(facts["job"]),
         load_files=lambda: FILES.conform(tables["files"]),
         load_processes=lambda: PROCESSES.conform(tables["processes"]),
         completeness=completeness,

@@ -118,7 +118,7 @@ class _ModuleColumns:
         return self.values(name) or [0.0] * len(self.files)
 
     def sum(self, names: tuple[str, ...]) -> Counts:
-        columns = (self.values(name) for name in names)
+        columns = [self.values(name) for name in names]
         present = [values for values in columns if values is not None and any(values)]
         if not present:
             return [0] * len(self.files)

@@ -170,7 +170,7 @@ class Rows:
         return self.main.select("count", "bytes", "nanoseconds").with_columns(
             *codes,
             class_number=pl.Series(place[self.main["class"].to_numpy()]),
-            function_number=self._function_codes.codes,
+            function_number=self._functions.codes,
         )
 
     @cached_property
@@ -181,11 +181,11 @@ class Rows:
     @property
     def functions(self) -> pl.Series:
         """The names behind `function_number`; the last one is unknown."""
-        return self._function_codes.names
+        return pl.concat([self._functions.values, pl.Series([None], dtype=pl.String)])
 
     @cached_property
-    def _function_codes(self) -> _FunctionCodes:
-        return _FunctionCodes.of(self.main["function"])
+    def _functions(self) -> Perspective:
+        return self._perspective("function", self.main)
 
     @cached_property
     def cells(self) -> pl.DataFrame:
@@ -241,22 +241,6 @@ class Rows:
                 * known_before.over("process", "file").fill_nan(0.0).fill_null(0.0).clip(0, 1)
             ),
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _FunctionCodes:
-    codes: pl.Series
-    names: pl.Series
-
-    @classmethod
-    def of(cls, functions: pl.Series) -> _FunctionCodes:
-        """Number the functions that occur from 0 on; null comes last."""
-        names = functions.unique().drop_nulls().sort()  # ties are decided by name
-        lookup = np.full(int(names.to_physical().max() or 0) + 2, len(names), np.uint16)  # type: ignore[arg-type]
-        lookup[names.to_physical().to_numpy()] = np.arange(len(names), dtype=np.uint16)
-        physical = functions.to_physical().fill_null(len(lookup) - 1).to_numpy()
-        texts = pl.concat([names.cast(pl.String), pl.Series([None], dtype=pl.String)])
-        return cls(pl.Series(lookup[physical]), texts)
 
 
 def whole_number(values: pl.Expr) -> pl.Expr:

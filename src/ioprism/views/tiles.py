@@ -1,11 +1,7 @@
 """Parts of a timeline at any zoom, and its marks as compact bytes.
 
-Marks as compact bytes: whole numbers, differences, byte planes, deflated.
-
 Neighbours in a sorted table differ little, so differences are small; their high bytes are
 nearly all zero and lie together, so deflate makes them vanish.
-
-Any part of a timeline at any zoom, from traces of any size.
 
 Wide windows are answered from runs that were joined once, at three widths; narrow ones from
 the calls themselves. Neither ever returns much more than a screen can show.
@@ -90,7 +86,7 @@ def pack(shown: Timeline) -> Packed:
     tick = tick_of(shown.end - shown.start, marks.height)
     functions = _function_names(marks)
     values = _values(marks, shown.start, tick) | _named_values(marks, functions)
-    columns = (*(RUNS if _needs_sums(marks) else EXACT), *NAMES)
+    columns = (*(EXACT if (marks["calls"] == 1).all() else RUNS), *NAMES)
     held = tuple((name, _width(values[name])) for name in columns if name in values)
     planes = b"".join(_planes(values[name], width) for name, width in held)
     return Packed(planes, marks.height, shown.start, tick, held, functions)
@@ -101,10 +97,6 @@ def tick_of(span: float, marks: int) -> float:
     finest = span / TICKS if span > 0 else 1e-9
     power = 10.0 ** math.ceil(math.log10(max(finest, 1e-9)))
     return max(power, 1e-6) if marks > MANY else power
-
-
-def _needs_sums(marks: pl.DataFrame) -> bool:
-    return bool(marks.height) and not bool((marks["calls"] == 1).all())
 
 
 def _values(marks: pl.DataFrame, origin: float, tick: float) -> dict[str, Whole]:
@@ -241,8 +233,7 @@ class Tiles:
     def _from_calls(
         self, start: float, end: float, columns: int, ranks: tuple[int, int] | None
     ) -> Timeline:
-        first, last = ranks or (None, None)
-        kept = Window(start, end, first, last).of(self.calls).collect()
+        kept = Window(start, end, ranks).of(self.calls).collect()
         if kept.height <= MOST_CALLS:
             marks = order_marks(CallMarks().partial(kept.lazy()).collect())
             return Timeline(marks, self.start, self.end, self.count)

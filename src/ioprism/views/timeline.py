@@ -11,10 +11,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from ioprism.engine.base import Engine
+from ioprism.engine.base import Engine, KeptView
 from ioprism.formats.darshan.meaning import MODULES, Module
 from ioprism.model.schema import OPERATIONS, Layer, Operation
 from ioprism.model.trace import Trace
+from ioprism.views.bandwidth import SHORTEST
+from ioprism.views.intervals import heat_bins
 
 MOST_MARKS = 1_600_000  # about 12 MB of page
 COLUMNS = 8192  # of the finest runs; a wide screen shows a quarter of them
@@ -64,55 +66,36 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The part of a picture that is asked for; None leaves a side open."""
+    """The part of a picture that is asked for."""
 
-    start: float | None = None  # seconds
-    end: float | None = None
-    first_rank: int | None = None
-    last_rank: int | None = None  # included
+    start: float  # seconds
+    end: float
+    ranks: tuple[int, int] | None = None  # first and last; None: all
 
     def of(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Keep the calls that touch the window."""
-        sides = (
-            None if self.start is None else pl.col("end") >= self.start,
-            None if self.end is None else pl.col("start") <= self.end,
-            None if self.first_rank is None else pl.col("rank") >= self.first_rank,
-            None if self.last_rank is None else pl.col("rank") <= self.last_rank,
+        touching = events.filter(pl.col("end") >= self.start, pl.col("start") <= self.end)
+        return (
+            touching
+            if self.ranks is None
+            else touching.filter(pl.col("rank").is_between(*self.ranks))
         )
-        kept = [side for side in sides if side is not None]
-        return events.filter(*kept) if kept else events
-
-
-EVERYTHING = Window()
 
 
 @dataclass(frozen=True, slots=True)
-class CallMarks:
-    """Every call of a window as a separate mark."""
-
-    window: Window = EVERYTHING
+class CallMarks(KeptView):
+    """Every call as a separate mark."""
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Take the calls out of some of the events."""
-        return self.window.of(events).select(
-            "layer",
+        return events.select(
+            pl.col("layer", "operation", "start", "end", "file", "bytes", "offset"),
+            pl.col("process", "function"),
             pl.col("rank").fill_null(NO_RANK),
-            "operation",
-            "start",
-            "end",
-            "file",
-            "bytes",
-            "offset",
-            "process",
-            "function",
             reach=pl.col("offset") + pl.col("bytes"),
             seconds=pl.col("end") - pl.col("start"),
             calls=pl.lit(1, dtype=pl.UInt32),
         )
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Calls stay as they are."""
-        return partials
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +104,11 @@ class Runs:
 
     width: float  # seconds of a stretch
     rank_step: int = 1  # ranks that share a row of the picture
-    window: Window = EVERYTHING
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Join the calls of some of the events."""
-        calls = CallMarks(self.window).partial(events)
-        return self.combine(
-            calls.with_columns(low=pl.col("file"), high=pl.col("file")).drop(
-                "file", "process", "function"
-            )
-        )
+        calls = CallMarks().partial(events).with_columns(low=pl.col("file"), high=pl.col("file"))
+        return self.combine(calls.drop("file", "process", "function"))
 
     def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
         """Join runs of the same stretch."""
@@ -212,7 +190,7 @@ def timeline_view(span: pl.DataFrame, *, most: int = MOST_MARKS) -> CallMarks | 
 
 def stretch(start: float, end: float, columns: int) -> float:
     """Return the width of a picture's column, in seconds; never 0."""
-    return max(end - start, 1e-6) / columns
+    return max(end - start, SHORTEST) / columns
 
 
 def order_marks(marks: pl.DataFrame) -> pl.DataFrame:
@@ -235,35 +213,23 @@ def heat_map_timeline(trace: Trace) -> Timeline:
     marks = order_marks(pl.concat(parts))
     last = marks["end"].to_numpy()
     end = float(last.max()) if len(last) else runtime
-    return Timeline(marks, 0.0, max(end, runtime), 0, _bin_width(table), "heat map")
+    widths = (width for width in table["bin_width"].drop_nulls() if math.isfinite(width))
+    return Timeline(marks, 0.0, max(end, runtime), 0, max(widths, default=1.0), "heat map")
 
 
 def _bins(table: pl.DataFrame, direction: str) -> pl.DataFrame:
-    number = pl.int_ranges(0, pl.col(direction).list.len())
-    bins = (
-        table.lazy()
-        .filter(pl.col("layer").is_not_null() & (pl.col("bin_width") > 0))
-        .select("layer", "rank", "bin_width", direction, number.alias("number"))
-        .explode(direction, "number")
-        .filter(pl.col(direction) > 0)
-    )
-    start = pl.col("number") * pl.col("bin_width")
+    bins = heat_bins(table).filter((pl.col("bin_width") > 0) & (pl.col(direction) > 0))
     return bins.select(
         *_nothing("file", "offset", "reach", "process", "function"),
         "layer",
         pl.col("rank").fill_null(NO_RANK),
+        "start",
         pl.lit(direction, dtype=Operation).alias("operation"),
-        start=start,
-        end=start + pl.col("bin_width"),
+        end=pl.col("start") + pl.col("bin_width"),
         bytes=pl.col(direction).cast(pl.Int64),
         seconds=pl.col("bin_width"),
         calls=pl.lit(0, dtype=pl.UInt32),
-    ).select(MARKS.names()).cast(MARKS).collect()  # fmt: skip
-
-
-def _bin_width(table: pl.DataFrame) -> float:
-    widths = table["bin_width"].drop_nulls().to_list()
-    return max((w for w in widths if math.isfinite(w)), default=1.0)
+    ).select(MARKS.names()).cast(MARKS)  # fmt: skip
 
 
 def counter_timeline(trace: Trace) -> Timeline:

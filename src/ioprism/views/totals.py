@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import polars as pl
 
+from ioprism.engine.base import KeptView, SummedView
 from ioprism.model.trace import HEIGHT, LARGEST_IN_BIN, LAYERS, LEAST_SEEN, Trace
 from ioprism.units import format_counted
 
-SUMS = ("operations", "bytes", "seconds")
+_MOVES = pl.col("operation").is_in(["read", "write"])
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(SummedView):
     """How many calls, how many bytes moved, how many seconds spent, for each key."""
 
+    sums: ClassVar = ("operations", "bytes", "seconds")
     by: tuple[str, ...]  # columns of the event table
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
@@ -26,45 +29,33 @@ class Totals:
             (pl.col("end") - pl.col("start")).sum().alias("seconds"),
         )
 
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add sums of the same key."""
-        return partials.group_by(self.by).agg(pl.col(SUMS).sum())
-
 
 @dataclass(frozen=True, slots=True)
-class RequestSizes:
+class RequestSizes(SummedView):
     """How many reads and writes fall into each size bin, for each key."""
 
+    sums: ClassVar = ("count",)
     by: tuple[str, ...]
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Count some of the events."""
-        moves = events.filter(pl.col("operation").is_in(["read", "write"]))
-        return moves.group_by(*self.by, size_bin(pl.col("bytes")).alias("bin")).agg(
-            pl.len().cast(pl.Int64).alias("count")
-        )
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add counts of the same key and bin."""
-        return partials.group_by(*self.by, "bin").agg(pl.col("count").sum())
+        bins = events.filter(_MOVES).group_by(*self.by, size_bin(pl.col("bytes")).alias("bin"))
+        return bins.agg(pl.len().cast(pl.Int64).alias("count"))
 
 
 NO_EXACT_SIZES = pl.DataFrame(schema={"layer": pl.String, "bytes": pl.Int64, "count": pl.Int64})
 
 
 @dataclass(frozen=True, slots=True)
-class ExactSizes:
+class ExactSizes(SummedView):
     """How many reads and writes of each interface have exactly this size."""
+
+    sums: ClassVar = ("count",)
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Count some of the events."""
-        moves = events.filter(pl.col("operation").is_in(["read", "write"]))
-        sized = moves.select(pl.col("layer").cast(pl.String), "bytes").drop_nulls()
+        sized = events.filter(_MOVES).select(pl.col("layer").cast(pl.String), "bytes").drop_nulls()
         return sized.group_by("layer", "bytes").agg(pl.len().cast(pl.Int64).alias("count"))
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add counts of the same size."""
-        return partials.group_by("layer", "bytes").agg(pl.col("count").sum())
 
 
 def size_bin(size: pl.Expr) -> pl.Expr:
@@ -73,7 +64,7 @@ def size_bin(size: pl.Expr) -> pl.Expr:
 
 
 @dataclass(frozen=True, slots=True)
-class ApplicationEvents:
+class ApplicationEvents(KeptView):
     """All events of the application's layer, with the names of their functions."""
 
     def partial(self, events: pl.LazyFrame) -> pl.LazyFrame:
@@ -82,16 +73,9 @@ class ApplicationEvents:
             "start", "end", "rank", "process", pl.col("function").cast(pl.String)
         )
 
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Join kept events."""
-        return partials
-
-
-_SPREAD = ("layer", "target", "operation")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TargetLoad:
+class TargetLoad(SummedView):
     """Requests, bytes and seconds per layer, storage target and direction.
 
     A request is cut at the ends of stripes: each target gets the bytes that it holds, and no
@@ -99,6 +83,7 @@ class TargetLoad:
     every target that it touches; its time is shared among them as its bytes are.
     """
 
+    sums: ClassVar = Totals.sums
     files: pl.DataFrame  # file, stripe_size, targets
 
     def __eq__(self, other: object) -> bool:
@@ -117,11 +102,7 @@ class TargetLoad:
         size, count = pl.col("stripe_size"), pl.col("targets").list.len().cast(pl.Int64)
         low, high = pl.col("offset"), pl.col("offset") + pl.col("bytes")
         requests = (
-            events.filter(
-                pl.col("operation").is_in(["read", "write"])
-                & (pl.col("bytes") > 0)
-                & (pl.col("offset") >= 0)
-            )
+            events.filter(_MOVES & (pl.col("bytes") > 0) & (pl.col("offset") >= 0))
             .select(
                 "layer",
                 "file",
@@ -154,13 +135,9 @@ class TargetLoad:
                 bytes=held,
                 seconds=pl.col("seconds") * held / pl.col("bytes"),
             )
-            .group_by(_SPREAD)
+            .group_by("layer", "target", "operation")
             .agg(pl.len().cast(pl.Int64).alias("operations"), pl.col("bytes", "seconds").sum())
         )
-
-    def combine(self, partials: pl.LazyFrame) -> pl.LazyFrame:
-        """Add the loads of the same target."""
-        return partials.group_by(_SPREAD).agg(pl.col("operations", "bytes", "seconds").sum())
 
 
 KEYS = ("file", "kind")

@@ -10,25 +10,16 @@ import numpy as np
 import polars as pl
 
 from ioprism.errors import NotEnoughDetailError
-from ioprism.model.result import Result
+from ioprism.model.result import Result, pick
 from ioprism.model.samples import WritePattern
+from ioprism.write_time import limits
 from ioprism.write_time.features import feature_table
 from ioprism.write_time.fitting import LinearFit
-from ioprism.write_time.loads import (
-    SYMBOLS,
-    check_pattern,
-    loads_of,
-    parameters,
-    stage_loads,
-)
+from ioprism.write_time.loads import SYMBOLS, check_pattern, loads_of, parameters, stage_loads
 from ioprism.write_time.model import WriteTimeModel
 
 START = "start-up"
 STRAGGLERS = "slowest process"
-LEADING_TIE = 0.2  # stages within this share of the largest lead together
-MIN_STAGE_SHARE = 1e-6  # of the time; smaller parts are rounding
-RATIO_MARGIN = 1.05  # how far a ratio may leave its range in training before it matters
-MIN_FEATURE_SHARE = 0.01  # of the predicted time, for a feature to count as deciding
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +29,8 @@ class StagePart:
     stage: str
     loads: tuple[str, ...]  # what the stage has to carry; empty for fixed costs
     seconds: float
-    same_as: tuple[
-        str, ...
-    ] = ()  # stages with the same load in all samples: the time may be theirs
+    # Stages with the same load in all samples: the time may be theirs.
+    same_as: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; `feature` is what the stage carries."""
@@ -71,9 +61,9 @@ def stage_parts(
             (*known.same_as, *(stage for stage in same if stage != load.stage)),
         )
     scaled = [
-        StagePart(part.stage, part.loads, part.seconds * seconds / whole, part.same_as)
+        replace(part, seconds=part.seconds * seconds / whole)
         for part in parts.values()
-        if part.seconds > MIN_STAGE_SHARE * whole
+        if part.seconds > limits.MIN_STAGE_SHARE * whole
     ]
     return tuple(sorted(scaled, key=lambda part: -part.seconds))
 
@@ -83,7 +73,7 @@ def leading_stages(parts: tuple[StagePart, ...]) -> tuple[str, ...]:
     carrying = [part for part in parts if part.loads] or list(parts)
     if not carrying:
         return ()
-    limit = (1.0 - LEADING_TIE) * carrying[0].seconds
+    limit = (1.0 - limits.CLOSE) * carrying[0].seconds
     close = [part for part in carrying if part.seconds >= limit]
     return tuple(dict.fromkeys(name for part in close for name in (part.stage, *part.same_as)))
 
@@ -141,9 +131,7 @@ class Estimate(Result):
             "seconds": self.seconds,
             "interval": {"low": self.low, "high": self.high, "level": self.level},
             "noisy_interval": {"low": self.noisy[0], "high": self.noisy[1], "level": self.level},
-            "warnings": list(self.warnings),
-            "leading": list(self.leading),
-            "may_lead": list(self.may_lead),
+            **pick(self, "warnings", "leading", "may_lead"),
             "dominant_stages": [part.to_dict() for part in self.stages],
             "features": [asdict(part) for part in self.parts],
         }
@@ -198,7 +186,7 @@ def _feature_parts(
     parts = [
         FeaturePart(feature.name, feature.stage, float(part))
         for feature, part in zip(model.features, added, strict=True)
-        if abs(part) >= MIN_FEATURE_SHARE * seconds
+        if abs(part) >= limits.MIN_FEATURE_SHARE * seconds
     ]
     return tuple(sorted(parts, key=lambda part: -part.seconds))
 
@@ -208,8 +196,19 @@ def _warnings(pattern: WritePattern, model: WriteTimeModel, seconds: float) -> I
         name: float(value[0]) for name, value in parameters([pattern], system=model.system).items()
     }
     yield from model.facts.notes
-    yield from _scale_warning(pattern, model)
-    yield from _range_warnings(values, model)
+    largest = model.facts.scales[-1][0]
+    if pattern.nodes > largest:
+        how = "as far as checks on the larger training scales suggest"
+        if not model.calibration.measured_ahead:
+            how = "by a guess, as too few scales were sampled to check"
+        yield (
+            f"{pattern.nodes} nodes are beyond the {largest} of training: the interval is widened, "
+            f"{how}"
+        )
+    for name, value in values.items():
+        low, high = model.ranges.get(name, (value, value))
+        if value < low or (value > high and name != "n"):  # more nodes are warned about above
+            yield f"{SYMBOLS[name]} {value:g} is outside the {low:g} to {high:g} of training"
     yield from _collinearity_warnings(pattern, model)
     if pattern.stripe_count is not None and model.system.filesystem != "lustre":
         yield f"a stripe count has no meaning on {model.system.filesystem}: it is ignored"
@@ -222,27 +221,8 @@ def _warnings(pattern: WritePattern, model: WriteTimeModel, seconds: float) -> I
         )
     if seconds < model.facts.shortest:
         yield f"this is shorter than any training sample ({model.facts.shortest:.3g} s)"
-    if seconds <= 0.1 * model.facts.shortest:
+    if seconds <= limits.LEAST_SHARE * model.facts.shortest:
         yield "the model predicts zero or less here: the time is a lower bound, not a prediction"
-
-
-def _scale_warning(pattern: WritePattern, model: WriteTimeModel) -> Iterator[str]:
-    largest = model.facts.scales[-1][0]
-    if pattern.nodes > largest:
-        how = "as far as checks on the larger training scales suggest"
-        if not model.calibration.measured_ahead:
-            how = "by a guess, as too few scales were sampled to check"
-        yield (
-            f"{pattern.nodes} nodes are beyond the {largest} of training: the interval is widened, "
-            f"{how}"
-        )
-
-
-def _range_warnings(values: dict[str, float], model: WriteTimeModel) -> Iterator[str]:
-    for name, value in values.items():
-        low, high = model.ranges.get(name, (value, value))
-        if value < low or (value > high and name != "n"):  # more nodes are warned about above
-            yield f"{SYMBOLS[name]} {value:g} is outside the {low:g} to {high:g} of training"
 
 
 def _collinearity_warnings(pattern: WritePattern, model: WriteTimeModel) -> Iterator[str]:
@@ -250,7 +230,8 @@ def _collinearity_warnings(pattern: WritePattern, model: WriteTimeModel) -> Iter
     values = dict(zip((f.name for f in model.features), row, strict=True))
     for pair in model.together:
         ratio = values[pair.first] / values[pair.second]
-        inside = pair.ratio_low / RATIO_MARGIN <= ratio <= pair.ratio_high * RATIO_MARGIN
+        margin = 1.0 + limits.SAME
+        inside = pair.ratio_low / margin <= ratio <= pair.ratio_high * margin
         if not (inside and np.isfinite(ratio)):
             yield (
                 f"{pair.first} and {pair.second} changed together in training but not here: the "
@@ -303,32 +284,19 @@ def compare_phases(
             hint="give a per-call trace of a job that writes one file per process "
             "(for Darshan: DXT enabled).",
         )
-    patterns = [_pattern_of(interval, model, nodes) for interval in intervals]
-    placed = [
-        replace(
-            pattern,
+    phases = []
+    for interval in intervals:
+        ranks = int(interval["ranks"])
+        # The hosts that wrote, or else the fewest nodes whose cores hold all ranks.
+        used = nodes or int(interval["hosts"] or 0) or -(-ranks // model.system.cores_per_node)
+        used = min(used, ranks)
+        pattern = WritePattern(
+            nodes=used,
+            cores_per_node=-(-ranks // used),
+            burst_bytes=max(1, round(int(interval["bytes"]) / ranks)),
             stripe_count=stripe_count,
-            node_list=node_list if node_list and len(node_list) == pattern.nodes else None,
+            node_list=node_list if node_list and len(node_list) == used else None,
         )
-        for pattern in patterns
-    ]
-    return tuple(
-        PhaseEstimate(
-            float(interval["start"]), float(interval["end"]), estimate_write(pattern, model=model)
-        )
-        for interval, pattern in zip(intervals, placed, strict=True)
-    )
-
-
-def _pattern_of(
-    interval: Mapping[str, Any], model: WriteTimeModel, nodes: int | None
-) -> WritePattern:
-    """Nodes are the hosts that wrote, or else the fewest whose cores hold all ranks."""
-    ranks = int(interval["ranks"])
-    used = nodes or int(interval["hosts"] or 0) or -(-ranks // model.system.cores_per_node)
-    used = min(used, ranks)
-    return WritePattern(
-        nodes=used,
-        cores_per_node=-(-ranks // used),
-        burst_bytes=max(1, round(int(interval["bytes"]) / ranks)),
-    )
+        estimated = estimate_write(pattern, model=model)
+        phases.append(PhaseEstimate(float(interval["start"]), float(interval["end"]), estimated))
+    return tuple(phases)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,14 @@ import polars as pl
 from ioprism.errors import AnalysisError
 from ioprism.model.result import Result
 from ioprism.model.samples import Sample
+from ioprism.write_time import limits
 from ioprism.write_time.estimate import stage_parts
 from ioprism.write_time.fitting import Predictor
 from ioprism.write_time.loads import parameters
-from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel, shares_within
-from ioprism.write_time.system import BoolArray, FloatArray, System
+from ioprism.write_time.model import WriteTimeModel, shares_within
+from ioprism.write_time.system import FloatArray, System
 from ioprism.write_time.training_data import fingerprint, sort_samples
 
-MIN_RUNS = 2
-TOO_LOW = 0.2  # a prediction this share below the measured time is too low
-MIN_SPLIT_SAMPLES = 10  # samples on either side of a split
-SPLITS = (0.1, 0.25, 0.5, 0.75, 0.9)  # quantiles of a parameter
-# The paper's test scales.
-SMALL = (200, 256)
-MEDIUM = (400, 512)
 UNCONVERGED = "unconverged"  # its intervals are those of writes whose repetitions disagree
 
 
@@ -61,7 +55,7 @@ class Variability:
 
 def variability(samples: Sequence[Sample]) -> Variability:
     """Compare the slowest and the fastest run of every pattern."""
-    repeated = [s.times for s in samples if len(s.times) >= MIN_RUNS]
+    repeated = [s.times for s in samples if len(s.times) > 1]
     return Variability(np.sort([max(times) / min(times) for times in repeated]))
 
 
@@ -95,39 +89,27 @@ def underestimation(
 ) -> Underestimation:
     """Find the parameter whose high or low values go with predictions that are too low."""
     measured = np.array([s.seconds for s in samples])
-    low = predicted < (1.0 - TOO_LOW) * measured
+    low = predicted < (1.0 - limits.CLOSE) * measured
     nothing = Underestimation(len(samples), int(low.sum()))
     if not low.any():
         return nothing
     values = parameters([s.pattern for s in samples], system=system)
-    splits = [
-        _split(nothing, name, threshold, low, value >= threshold, at_least)
-        for name, value in values.items()
-        for threshold in np.unique(np.quantile(value, SPLITS, method="higher"))
-        for at_least in (True, False)
-    ]
-    candidates = [s for s in splits if min(s.inside[1], s.outside[1]) >= MIN_SPLIT_SAMPLES]
+    candidates = []
+    for name, value in values.items():
+        for threshold in np.unique(np.quantile(value, limits.SPLITS, method="higher")):
+            above = value >= threshold
+            for at_least, inside in ((True, above), (False, ~above)):
+                split = replace(
+                    nothing,
+                    parameter=name,
+                    at_least=at_least,
+                    threshold=float(threshold),
+                    inside=(int(low[inside].sum()), int(inside.sum())),
+                    outside=(int(low[~inside].sum()), int((~inside).sum())),
+                )
+                if min(split.inside[1], split.outside[1]) >= limits.MIN_COUNT:
+                    candidates.append(split)
     return max(candidates, key=_difference, default=nothing)
-
-
-def _split(
-    whole: Underestimation,
-    name: str,
-    threshold: float,
-    low: BoolArray,
-    above: BoolArray,
-    at_least: bool,
-) -> Underestimation:
-    inside = above if at_least else ~above
-    return Underestimation(
-        whole.samples,
-        whole.too_low,
-        name,
-        at_least,
-        float(threshold),
-        (int(low[inside].sum()), int(inside.sum())),
-        (int(low[~inside].sum()), int((~inside).sum())),
-    )
 
 
 def _difference(split: Underestimation) -> float:
@@ -167,6 +149,11 @@ class SampleSet:
         return shares_within(self.beside[kind] / self.measured - 1.0)
 
     @property
+    def shares_close(self) -> tuple[float | None, float | None, float | None]:
+        """Shares of the samples that are close, fair, and within the predicted interval."""
+        return self.within(limits.CLOSE), self.within(limits.FAIR), self.coverage
+
+    @property
     def coverage(self) -> float | None:
         """Share of samples whose measured time is within the predicted interval."""
         return _mean_share((self.measured >= self.low) & (self.measured <= self.high))
@@ -176,8 +163,8 @@ class SampleSet:
         return {
             "name": self.name,
             "samples": len(self.measured),
-            "within_20": self.within(CLOSE),
-            "within_30": self.within(FAIR),
+            "within_20": self.within(limits.CLOSE),
+            "within_30": self.within(limits.FAIR),
             "coverage": self.coverage,
             "beside": {
                 kind: dict(zip(("within_20", "within_30"), self.within_beside(kind), strict=True))
@@ -225,7 +212,7 @@ class Evaluation(Result):
     def summary(self) -> str:
         """Return the answer in one line."""
         scores = (
-            f"{sample_set.name} {sample_set.within(CLOSE) or 0.0:.0%}"
+            f"{sample_set.name} {sample_set.within(limits.CLOSE) or 0.0:.0%}"
             for sample_set in self.sets
             if len(sample_set.measured)
         )
@@ -278,26 +265,17 @@ def _groups(
     samples: Sequence[Sample], system: System, model: WriteTimeModel
 ) -> dict[str, list[Sample]]:
     sorted_samples = sort_samples(samples, system)
-    beyond = [s for s in sorted_samples.converged if s.pattern.nodes > model.facts.max_nodes]
-    groups = {
-        "small": [s for s in beyond if SMALL[0] <= s.pattern.nodes <= SMALL[1]],
-        "medium": [s for s in beyond if MEDIUM[0] <= s.pattern.nodes <= MEDIUM[1]],
-    }
-    named = {id(s) for members in groups.values() for s in members}
-    rest = [s for s in beyond if id(s) not in named]
-    others = {
-        **{f"{n} nodes": [s for s in rest if s.pattern.nodes == n] for n in _scales(rest)},
-        UNCONVERGED: list(sorted_samples.unconverged),
-        "training scales": [
-            s for s in sorted_samples.converged if s.pattern.nodes <= model.facts.max_nodes
-        ],
-    }
-    always = ("small", "medium", UNCONVERGED)
-    return {n: members for n, members in (groups | others).items() if members or n in always}
-
-
-def _scales(samples: Sequence[Sample]) -> list[int]:
-    return sorted({s.pattern.nodes for s in samples})
+    groups: dict[str, list[Sample]] = {name: [] for name in limits.TEST_SCALES}
+    trained = []
+    for sample in sorted(sorted_samples.converged, key=lambda s: s.pattern.nodes):
+        nodes = sample.pattern.nodes
+        if nodes <= model.facts.max_nodes:
+            trained.append(sample)
+            continue
+        named = (name for name, (low, high) in limits.TEST_SCALES.items() if low <= nodes <= high)
+        groups.setdefault(next(named, f"{nodes} nodes"), []).append(sample)
+    groups[UNCONVERGED] = list(sorted_samples.unconverged)
+    return groups | ({"training scales": trained} if trained else {})
 
 
 def _sample_set(name: str, samples: Sequence[Sample], model: WriteTimeModel) -> SampleSet:

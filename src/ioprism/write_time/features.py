@@ -9,12 +9,11 @@ import numpy as np
 
 from ioprism.errors import UsageError
 from ioprism.model.samples import WritePattern
+from ioprism.write_time import limits
 from ioprism.write_time.loads import parameters
 from ioprism.write_time.system import FloatArray, System
 
 VARIANTS = ("full", "paper")
-SAME_COLUMN = 1e-12  # relative difference below which two columns are one
-NEARLY_COLLINEAR = 0.9999  # correlation of logarithms
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +74,13 @@ def feature_table(
 
 def feature_columns(values: Mapping[str, FloatArray], *, chosen: Sequence[Feature]) -> FloatArray:
     """Return the features that follow from parameters, one column for each."""
-    return np.column_stack([_column(feature, values) for feature in chosen])
+    ones = np.ones_like(values["n"])
 
+    def product(names: Sequence[str]) -> FloatArray:
+        factors: FloatArray = np.prod([ones, *(values[name] for name in names)], axis=0)
+        return factors
 
-def _column(feature: Feature, values: Mapping[str, FloatArray]) -> FloatArray:
-    return _product(feature.numerator, values) / _product(feature.denominator, values)
-
-
-def _product(names: Sequence[str], values: Mapping[str, FloatArray]) -> FloatArray:
-    product = np.ones_like(values["n"])
-    for name in names:
-        product = product * values[name]
-    return product
+    return np.column_stack([product(f.numerator) / product(f.denominator) for f in chosen])
 
 
 def _group_factors(factors: tuple[str, ...]) -> str:
@@ -185,10 +179,12 @@ def informative_columns(table: FloatArray, features: Sequence[Feature]) -> Colum
     copies: list[tuple[str, str]] = []
     for number, feature in enumerate(features):
         column = table[:, number]
-        if np.ptp(column) <= SAME_COLUMN * np.abs(column).max():
+        if np.ptp(column) <= limits.SAME_LOAD * np.abs(column).max():
             constant.append(feature.name)
             continue
-        same = (k for k in kept if np.allclose(column, table[:, k], rtol=SAME_COLUMN, atol=0.0))
+        same = (
+            k for k in kept if np.allclose(column, table[:, k], rtol=limits.SAME_LOAD, atol=0.0)
+        )
         twin = next(same, None)
         if twin is None:
             kept.append(number)
@@ -208,7 +204,7 @@ def collinear_pairs(
     for row, first in enumerate(positive):
         for column, second in enumerate(positive[:row]):
             involved = first in active or second in active
-            if involved and correlations[row, column] > NEARLY_COLLINEAR:
+            if involved and correlations[row, column] > limits.NEARLY_COLLINEAR:
                 ratios = table[:, first] / table[:, second]
                 low, high = float(ratios.min()), float(ratios.max())
                 pairs.append(CollinearPair(names[first], names[second], low, high))

@@ -18,26 +18,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from ioprism.errors import MissingPackageError
-from ioprism.write_time.lasso import Objective, Subset, search
+from ioprism.write_time import limits
+from ioprism.write_time.lasso import Candidates, Objective, search
 from ioprism.write_time.system import FloatArray
 from ioprism.write_time.training_data import TrainingData
-
-MAX_FACTOR = 16  # a check predicts scales up to this many times the largest it saw
-MAX_CHECKS = 4
-MIN_SCALES = 3  # that a check trains on
-
-Predicts = Callable[[TrainingData], FloatArray]
-Recipe = Callable[[TrainingData], Predicts]  # fits samples with everything else already chosen
-
-MIN_RESIDUALS = 10  # residuals that a quantile needs to mean something
-SAFETY_PER_DOUBLING = 0.15  # per doubling: checks are few, and all of them are at smaller scales
-UNCHECKED_SAFETY = 1.5  # per doubling, where no forward check was possible
-UNKNOWN_NOISE = 0.5  # added to both ends' logarithms where no unconverged sample was measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +44,11 @@ Checks = tuple[ForwardCheck, ...]
 def forward_splits(data: TrainingData) -> list[tuple[TrainingData, TrainingData]]:
     """Split the training scales into small ones, and those up to sixteen times larger."""
     scales = data.scales
-    cuts = scales[MIN_SCALES - 1 : -1][-MAX_CHECKS:]
+    cuts = scales[limits.MIN_SCALES - 1 : -1][-limits.MAX_CHECKS :]
     return [
-        (data.up_to(cut), data.part((data.nodes > cut) & (data.nodes <= MAX_FACTOR * cut)))
+        (data.up_to(cut), data.part((data.nodes > cut) & (data.nodes <= limits.MAX_FACTOR * cut)))
         for cut in cuts
-        if scales[scales.index(cut) + 1] <= MAX_FACTOR * cut
+        if scales[scales.index(cut) + 1] <= limits.MAX_FACTOR * cut
     ]
 
 
@@ -67,8 +56,7 @@ def forward_checks(data: TrainingData, recipe: Recipe) -> Checks:
     """Fit every split's small scales, and compare with its larger ones."""
     cells: list[ForwardCheck] = []
     for seen, ahead in forward_splits(data):
-        predicted = positive(recipe(seen)(ahead), seen.seconds)
-        logarithms = np.log(ahead.seconds / predicted)
+        logarithms = log_ratios(recipe(seen), ahead, known=seen)
         cells += [
             ForwardCheck(
                 float(np.log2(scale / seen.scales[-1])),
@@ -107,9 +95,17 @@ def first_as_good(checks: Mapping[str, Checks]) -> str:
     return best
 
 
-def positive(predicted: FloatArray, seconds: FloatArray) -> FloatArray:
-    """Lift predictions that a linear function drove to or below zero."""
-    return np.maximum(predicted, 0.1 * float(seconds.min()))
+def log_ratios(fit: Predictor, data: TrainingData, *, known: TrainingData) -> FloatArray:
+    """Return log(measured / predicted) of every sample.
+
+    Predictions that a linear function drove to or below zero count as a small share of the
+    shortest known sample.
+    """
+    least = limits.LEAST_SHARE * float(known.seconds.min())
+    logarithms: FloatArray = np.log(
+        data.seconds / np.maximum(fit.predict(data.table, data.loads), least)
+    )
+    return logarithms
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +140,8 @@ class Calibration:
 
     def _at(self, distance: float, ends: Sequence[float]) -> float:
         places = [step.doublings for step in self.steps]
-        safety = 1.0 + distance * (SAFETY_PER_DOUBLING if self.measured_ahead else UNCHECKED_SAFETY)
+        growth = limits.SAFETY_PER_DOUBLING if self.measured_ahead else limits.UNCHECKED_SAFETY
+        safety = 1.0 + distance * growth
         bound = float(np.interp(distance, places, ends))
         if distance > places[-1] > 0:
             bound += (ends[-1] - ends[0]) / places[-1] * (distance - places[-1])
@@ -168,35 +165,27 @@ def calibrate(
         cells = [
             _step(distance, cell.logarithms, level)
             for cell in ahead
-            if round(cell.doublings) == distance and len(cell.logarithms) >= MIN_RESIDUALS
+            if round(cell.doublings) == distance and len(cell.logarithms) >= limits.MIN_COUNT
         ]
         if cells:
             steps.append(_cover(cells))
     growing = tuple(_cover(steps[: number + 1]) for number in range(len(steps)))
-    return Calibration(level, growing, _noisy_step(growing[0], unconverged, level), len(steps) > 1)
-
-
-def _noisy_step(known: Step, unconverged: FloatArray, level: float) -> Step:
-    if len(unconverged) < MIN_RESIDUALS:
-        spread = math.exp(UNKNOWN_NOISE)
-        return Step(0.0, known.low / spread, known.high * spread, len(unconverged))
-    return _cover([known, _step(0.0, unconverged, level)])
+    near, count = growing[0], len(unconverged)
+    spread = math.exp(limits.UNKNOWN_NOISE)
+    noisy = Step(0.0, near.low / spread, near.high * spread, count)
+    if count >= limits.MIN_COUNT:
+        noisy = _cover([near, _step(0.0, unconverged, level)])
+    return Calibration(level, growing, noisy, len(steps) > 1)
 
 
 def _step(distance: float, logarithms: FloatArray, level: float) -> Step:
-    low, high = _quantiles(logarithms, level)
-    return Step(distance, math.exp(min(low, 0.0)), math.exp(max(high, 0.0)), len(logarithms))
-
-
-def _quantiles(values: FloatArray, level: float) -> tuple[float, float]:
-    """The middle `level` of new values lies within, as in split conformal prediction."""
-    ordered = np.sort(values)
-    count = len(ordered)
-    if not count:
-        return -1.0, 1.0
-    tail = math.floor((count + 1) * (1.0 - level) / 2)
-    inner = max(tail - 1, 0)
-    return float(ordered[inner]), float(ordered[count - 1 - inner])
+    """The factors between which the middle `level` of new values is: split conformal prediction."""
+    low, high, count = -1.0, 1.0, len(logarithms)
+    if count:
+        ordered = np.sort(logarithms)
+        inner = max(math.floor((count + 1) * (1.0 - level) / 2) - 1, 0)
+        low, high = float(ordered[inner]), float(ordered[count - 1 - inner])
+    return Step(distance, math.exp(min(low, 0.0)), math.exp(max(high, 0.0)), count)
 
 
 def _cover(steps: Sequence[Step]) -> Step:
@@ -209,7 +198,6 @@ def _cover(steps: Sequence[Step]) -> Step:
     )
 
 
-SCORE_TIE = 0.05  # of the score: differences below come from which samples were held out
 LEAF = -1.0  # as a node's left child
 
 
@@ -229,11 +217,26 @@ class FitKind:
         """Whether they are shares of the smallest that leaves only the intercept."""
         return self.penalties is not PAPER_PENALTIES
 
+    def search(
+        self,
+        data: TrainingData,
+        *,
+        every_subset: bool = False,
+        penalties: Sequence[float] | None = None,
+    ) -> Candidates:
+        """Fit all penalties, or these, to all scales together or to every training set."""
+        return search(
+            data,
+            self.objective,
+            penalties=penalties or self.penalties,
+            relative_penalties=self.relative_penalties,
+            subsets=None if every_subset else [tuple(range(len(data.scales)))],
+        )
+
 
 # Five to a decade from 10 down, so that the paper's 0.01 is among them.
 PAPER_PENALTIES = tuple(10.0 ** (1 - step / 5) for step in range(20))
 SHARES = tuple(float(share) for share in np.geomspace(1.0, 1e-5, 20))
-NONE = (0.0,)
 IN_UNITS, SCALED = Objective(relative=False, scaled=False), Objective(relative=False)
 POSITIVE = Objective(non_negative=True)
 
@@ -245,8 +248,8 @@ _KINDS = (
     FitKind("lasso-base", "plain Lasso on all scales (Lasso-base)", IN_UNITS, PAPER_PENALTIES,
             every_subset=False),
     FitKind("linear-best", "linear regression on the best training set (Linear-best)", SCALED,
-            NONE),
-    FitKind("linear", "linear regression on all scales", SCALED, NONE, every_subset=False),
+            (0.0,)),
+    FitKind("linear", "linear regression on all scales", SCALED, (0.0,), every_subset=False),
 )  # fmt: skip
 KINDS: Mapping[str, FitKind] = {kind.name: kind for kind in _KINDS}
 BOOSTING = "boosting"
@@ -264,6 +267,9 @@ class Predictor(Protocol):
     def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
         """Return seconds."""
         ...
+
+
+Recipe = Callable[[TrainingData], Predictor]  # fits samples with everything else already chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,19 +297,16 @@ def choose_fit(data: TrainingData, kind: FitKind, *, validation: TrainingData) -
     training scales: interpolating well does not prove extrapolating well. Among fits that are
     about as good, they take one of the training sets with most scales.
     """
-    subsets = None if kind.every_subset else [tuple(range(len(data.scales)))]
-    candidates = search(
-        data,
-        kind.objective,
-        penalties=kind.penalties,
-        relative_penalties=kind.relative_penalties,
-        subsets=subsets,
-    )
+    candidates = kind.search(data, every_subset=kind.every_subset)
     errors = candidates.squared_errors(validation, kind.objective)
     score = errors / max(float(errors.min()), np.finfo(float).tiny)
     if kind.looks_ahead:
         score = score + _forward_score(data, kind)[:, None]
-        score = _prefer_many_scales(score, [len(subset) for subset in candidates.subsets])
+        # Among scores too close to tell apart, the training sets with most scales come first.
+        sizes = np.array([len(subset) for subset in candidates.subsets])
+        close = score <= (1.0 + limits.SAME) * float(score.min())
+        most = sizes[close.any(axis=0)].max()
+        score = np.where(close & (sizes == most), score, np.inf)
     penalty, subset = np.unravel_index(int(np.argmin(score)), score.shape)
     intercept, coefficients = candidates.raw(int(penalty), int(subset))
     return LinearFit(
@@ -316,40 +319,18 @@ def choose_fit(data: TrainingData, kind: FitKind, *, validation: TrainingData) -
     )
 
 
-def _prefer_many_scales(score: FloatArray, sizes: Sequence[int]) -> FloatArray:
-    """Among scores too close to tell apart, rank the training sets with most scales first."""
-    close = score <= (1.0 + SCORE_TIE) * float(score.min())
-    most = max(size for column, size in enumerate(sizes) if close[:, column].any())
-    return np.where(close & (np.array(sizes) == most), score, np.inf)
-
-
 def _forward_score(data: TrainingData, kind: FitKind) -> FloatArray:
     """Error of every penalty on scales larger than it was trained on, least = 1; else zeros."""
     total = np.zeros(len(kind.penalties))
     for seen, ahead in forward_splits(data):
-        everything: list[Subset] = [tuple(range(len(seen.scales)))]
-        candidates = search(
-            seen,
-            kind.objective,
-            penalties=kind.penalties,
-            relative_penalties=kind.relative_penalties,
-            subsets=everything,
-        )
-        total += candidates.squared_errors(ahead, kind.objective)[:, 0]
+        total += kind.search(seen).squared_errors(ahead, kind.objective)[:, 0]
     return total / total.min() if total.any() else total
 
 
 def refit(data: TrainingData, kind: FitKind, fit: LinearFit) -> LinearFit:
     """Fit other samples with the penalty that was chosen."""
     penalty = fit.penalty if fit.penalty_share is None else fit.penalty_share
-    candidates = search(
-        data,
-        kind.objective,
-        penalties=(penalty,),
-        relative_penalties=kind.relative_penalties,
-        subsets=[tuple(range(len(data.scales)))],
-    )
-    intercept, coefficients = candidates.raw(0, 0)
+    intercept, coefficients = kind.search(data, penalties=(penalty,)).raw(0, 0)
     return replace(fit, scales=data.scales, intercept=intercept, coefficients=coefficients)
 
 
@@ -390,22 +371,15 @@ def fit_trees(data: TrainingData, *, seed: int) -> Trees:
             needed_by="the boosting model", package="scikit-learn", install="'ioprism[boosting]'"
         ) from error
     model = ensemble.GradientBoostingRegressor(subsample=0.7, random_state=seed)
-    fitted = model.fit(data.table, np.log(data.seconds))
-    start = float(np.mean(np.log(data.seconds)))
-    nodes = (_nodes(tree.tree_, fitted.learning_rate) for (tree,) in fitted.estimators_)
-    return Trees(start, tuple(nodes))
-
-
-def _nodes(tree: Any, learning_rate: float) -> FloatArray:  # noqa: ANN401 - scikit-learn has no types
-    return np.column_stack(
-        [
-            tree.children_left,
-            tree.children_right,
-            tree.feature,
-            tree.threshold,
-            learning_rate * tree.value[:, 0, 0],
-        ]
-    ).astype(np.float64)
+    logarithms = np.log(data.seconds)
+    fitted = model.fit(data.table, logarithms)
+    trees = []
+    for (estimator,) in fitted.estimators_:
+        tree = estimator.tree_
+        parts = (tree.children_left, tree.children_right, tree.feature, tree.threshold)
+        values = fitted.learning_rate * tree.value[:, 0, 0]
+        trees.append(np.column_stack([*parts, values]).astype(np.float64))
+    return Trees(float(np.mean(logarithms)), tuple(trees))
 
 
 def _leaf_values(tree: FloatArray, table: FloatArray) -> FloatArray:

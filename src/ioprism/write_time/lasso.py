@@ -13,7 +13,7 @@ validation samples is a quadratic form of theirs, so no fit and no score touches
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -41,52 +41,33 @@ class Problems:
 
 
 def solve_path(problems: Problems, penalties: FloatArray) -> FloatArray:
-    """Solve for every penalty in turn, each from the solution before.
-
-    Args:
-        problems: the batch.
-        penalties: step x problem x feature, largest first.
-
-    Returns:
-        Coefficients, step x problem x feature.
-    """
+    """Solve for penalties (step x problem x feature, largest first), each from the one before."""
     path = np.zeros_like(penalties)
     current = np.zeros_like(problems.targets)
     for step, penalty in enumerate(penalties):
-        current = _solve(problems, penalty, current)
+        _solve(problems, penalty, current)
         path[step] = current
     return path
 
 
-def _solve(problems: Problems, penalty: FloatArray, start: FloatArray) -> FloatArray:
-    coefficients, signs = start.copy(), np.sign(start)
-    barred = ~problems.usable
-    rows = np.arange(len(start))
-    part = problems
+def _solve(problems: Problems, penalty: FloatArray, coefficients: FloatArray) -> None:
+    """Move coefficients, those of another penalty, to the minimum for this one."""
+    signs, barred = np.sign(coefficients), ~problems.usable
+    rows, part = np.arange(len(coefficients)), problems
     for _ in range(MAX_STEPS):
         here = coefficients[rows], signs[rows]
         moved, kept, settled = _towards_minimum(part, penalty[rows], *here)
         # A feature pushed out in the step it came in cannot be distinguished from those inside.
-        pushed_out = (here[1] != 0) & (kept == 0) & (here[0] == 0)
-        barred[rows] |= pushed_out
+        barred[rows] |= (here[1] != 0) & (kept == 0) & (here[0] == 0)
         entering = _entering(part, penalty[rows], moved, kept, barred[rows]) * settled[:, None]
         coefficients[rows], signs[rows] = moved, kept + entering
         going_on = entering.any(axis=1) | ~settled
         if not going_on.any():
             break
-        rows, part = rows[going_on], _subset(part, going_on)
-    return coefficients
-
-
-def _subset(problems: Problems, wanted: BoolArray) -> Problems:
-    if wanted.all():
-        return problems
-    return Problems(
-        problems.correlations[wanted],
-        problems.targets[wanted],
-        problems.usable[wanted],
-        problems.non_negative,
-    )
+        rows = rows[going_on]
+        if not going_on.all():
+            names = ("correlations", "targets", "usable")
+            part = replace(part, **{name: getattr(part, name)[going_on] for name in names})
 
 
 def _towards_minimum(
@@ -138,12 +119,9 @@ def _entering(
     strength = pull if problems.non_negative else np.abs(pull)
     limit = TOLERANCE * np.abs(problems.targets).max(axis=1, keepdims=True)
     excess = np.where((signs != 0) | barred, -np.inf, strength - penalty - limit)
-    hardest = excess.argmax(axis=1)[:, None]
+    rows, hardest = np.arange(len(excess)), excess.argmax(axis=1)
     entering = np.zeros_like(signs)
-    sign = np.where(np.take_along_axis(excess, hardest, axis=1) > 0, 1.0, 0.0)
-    np.put_along_axis(
-        entering, hardest, sign * np.sign(np.take_along_axis(pull, hardest, axis=1)), axis=1
-    )
+    entering[rows, hardest] = np.where(excess[rows, hardest] > 0, np.sign(pull[rows, hardest]), 0.0)
     return entering
 
 
@@ -207,14 +185,10 @@ def search(
     relative_penalties: bool = True,
     subsets: Sequence[Subset] | None = None,
 ) -> Candidates:
-    """Fit the samples that are not held out, for every training set and penalty.
+    """Fit the samples that are not held out, for every training set and penalty, largest first.
 
-    Args:
-        data: the samples.
-        objective: what to minimise.
-        penalties: largest first.
-        relative_penalties: as shares of the smallest penalty that makes all coefficients zero.
-        subsets: training sets as positions in `data.scales`; all combinations by default.
+    Relative penalties are shares of the smallest that makes all coefficients zero. Training sets
+    are positions in `data.scales`; all combinations by default.
     """
     subsets = tuple(subsets if subsets is not None else all_subsets(data.scales))
     fitted = data.part(~data.held_out)
@@ -227,11 +201,20 @@ def search(
             for rows in (fitted.nodes == scale for scale in data.scales)
         ]
     )
-    sums = np.tensordot(_membership(subsets, len(data.scales)), by_scale, axes=1)
-    means, covariance = _means_and_covariances(sums)
-    deviations, usable = _deviations(covariance)
-    problems = _problems(covariance, deviations, usable, objective.non_negative)
-    absolute = _absolute(np.asarray(penalties), problems, relative_penalties)
+    sums = np.array([by_scale[list(subset)].sum(axis=0) for subset in subsets])
+    total = np.maximum(sums[:, 0, 0], np.finfo(float).tiny)
+    means = sums[:, 0, 1:] / total[:, None]
+    covariance = sums[:, 1:, 1:] / total[:, None, None] - means[:, :, None] * means[:, None, :]
+    variances = np.diagonal(covariance, axis1=1, axis2=2)[:, :-1]
+    usable = variances > MIN_VARIANCE
+    deviations = np.where(usable, np.sqrt(np.maximum(variances, MIN_VARIANCE)), 1.0)
+    correlations = covariance[:, :-1, :-1] / deviations[:, :, None] / deviations[:, None, :]
+    diagonal = np.arange(deviations.shape[1])
+    correlations[:, diagonal, diagonal] = 1.0
+    targets = np.where(usable, covariance[:, :-1, -1] / deviations, 0.0)
+    problems = Problems(correlations, targets, usable, objective.non_negative)
+    largest = np.abs(targets).max(axis=1)
+    absolute = np.outer(penalties, largest if relative_penalties else np.ones_like(largest))
     unit = 1.0 if objective.scaled else 1.0 / (deviations * spread)
     solved = solve_path(problems, absolute[:, :, None] * np.broadcast_to(unit, deviations.shape))
     coefficients = solved / deviations
@@ -252,41 +235,3 @@ def _moments(scaled: FloatArray, seconds: FloatArray, weights: FloatArray) -> Fl
     columns = np.column_stack([np.ones_like(seconds), scaled, seconds])
     moments: FloatArray = (columns * weights[:, None]).T @ columns
     return moments
-
-
-def _membership(subsets: Sequence[Subset], scales: int) -> FloatArray:
-    member = np.zeros((len(subsets), scales))
-    for row, subset in enumerate(subsets):
-        member[row, list(subset)] = 1.0
-    return member
-
-
-def _means_and_covariances(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Means and covariances of features and seconds, from sums over a training set."""
-    total = np.maximum(sums[:, 0, 0], np.finfo(float).tiny)
-    means = sums[:, 0, 1:] / total[:, None]
-    covariance = sums[:, 1:, 1:] / total[:, None, None] - means[:, :, None] * means[:, None, :]
-    return means, covariance
-
-
-def _deviations(covariance: FloatArray) -> tuple[FloatArray, BoolArray]:
-    variances = np.diagonal(covariance, axis1=1, axis2=2)[:, :-1]
-    usable = variances > MIN_VARIANCE
-    return np.where(usable, np.sqrt(np.maximum(variances, MIN_VARIANCE)), 1.0), usable
-
-
-def _problems(
-    covariance: FloatArray, deviations: FloatArray, usable: BoolArray, non_negative: bool
-) -> Problems:
-    correlations = covariance[:, :-1, :-1] / deviations[:, :, None] / deviations[:, None, :]
-    diagonal = np.arange(deviations.shape[1])
-    correlations[:, diagonal, diagonal] = 1.0
-    targets = np.where(usable, covariance[:, :-1, -1] / deviations, 0.0)
-    return Problems(correlations, targets, usable, non_negative)
-
-
-def _absolute(penalties: FloatArray, problems: Problems, relative: bool) -> FloatArray:
-    largest = np.abs(problems.targets).max(axis=1)
-    unit: FloatArray = largest if relative else np.ones_like(largest)
-    absolute: FloatArray = penalties[:, None] * unit[None, :]
-    return absolute

@@ -20,11 +20,14 @@ from typing import Protocol
 from ioprism.errors import RunFailedError, TraceError, UsageError
 from ioprism.model.samples import Run, WritePattern
 from ioprism.recording.command import QUICK, ask, call, last_words
+from ioprism.recording.schedulers import SCHEDULERS
 from ioprism.units import format_counted
 from ioprism.write_time.run_files import read_runs
 
+TRANSFER_BYTES = 2**20  # of one write request; planned bursts are multiples
 STARTERS = ("srun", "flux", "jsrun", "mpirun")  # in the order `auto` looks for them
 LAUNCHERS = ("auto", *STARTERS, "builtin")
+BURST_WRITER = Path(__file__).with_name("burst_writer.py")
 CHOOSES_HOSTS = frozenset({"srun", "mpirun", "flux"})
 
 
@@ -118,8 +121,8 @@ def _start_writer(
 ) -> subprocess.Popen[str]:
     path = folder / ("burst" if pattern.shared else f"burst.{core}")
     size, offset = pattern.burst_bytes, number * pattern.burst_bytes * pattern.shared
-    # -P: nothing is imported from where the user is.
-    command = [sys.executable, "-P", "-m", "ioprism.write_time.burst_writer", str(path), str(size),
+    # -P: nothing is imported from where the user is. By its path: nothing of the package is loaded.
+    command = [sys.executable, "-P", str(BURST_WRITER), str(path), str(size),
                str(core), str(offset), pattern.access]  # fmt: skip
     pipe = subprocess.PIPE
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)  # noqa: S603
@@ -181,22 +184,34 @@ class Ior:
             RunFailedError: IOR was refused, did not end in time, or said nothing usable.
             UsageError: the folder's name cannot be given to IOR.
         """
-        _check_name(folder)
+        if bad := sorted(set(str(folder)) & FORBIDDEN):
+            raise UsageError(
+                f"IOR cannot write to {str(folder)!r}: its options are cut at {' '.join(bad)!r}.\n"
+                "Hint: choose a --directory with a plain name."
+            )
         if pattern.stripe_count is not None:
             call(stripe_command(pattern, folder), failure="stripes cannot be set", timeout=QUICK)
         names = [self.hosts[node] for node in pattern.node_list or ()]
-        output = call(
-            ior_command(pattern, self._start(), folder, names), failure="IOR", timeout=timeout
-        )
+        start = self.name
+        if start == "mpirun" and "Open MPI" not in ask(["mpirun", "--version"]):
+            start = "mpirun (MPICH)"
+        command = ior_command(pattern, start, folder, names)
+        output = call(command, failure="IOR", timeout=timeout)
         run = _result(folder, output, pattern.access)
-        _check_result(run, pattern)
+        ran = run.pattern
+        if (ran.nodes, ran.cores_per_node) != (pattern.nodes, pattern.cores_per_node):
+            raise RunFailedError(
+                f"IOR ran on {format_counted(ran.nodes, 'node')} with "
+                f"{format_counted(ran.cores_per_node, 'process', 'processes')} each, "
+                f"{pattern.nodes} with {pattern.cores_per_node} were asked for"
+            )
+        if ran.burst_bytes != block_bytes(pattern.burst_bytes):
+            raise RunFailedError(
+                f"IOR wrote bursts of {ran.burst_bytes} bytes, "
+                f"{block_bytes(pattern.burst_bytes)} were asked for"
+            )
         details = {**_circumstances(self.name, folder), "burst_bytes": run.pattern.burst_bytes}
         return Measured(run.seconds, details)
-
-    def _start(self) -> str:
-        if self.name == "mpirun" and "Open MPI" not in ask(["mpirun", "--version"]):
-            return "mpirun (MPICH)"
-        return self.name
 
 
 def _result(folder: Path, output: str, access: str) -> Run:
@@ -215,36 +230,13 @@ def _result(folder: Path, output: str, access: str) -> Run:
         raise RunFailedError(f"IOR's result cannot be read: {reason}") from error
 
 
-def _check_result(run: Run, wanted: WritePattern) -> None:
-    ran = run.pattern
-    if (ran.nodes, ran.cores_per_node) != (wanted.nodes, wanted.cores_per_node):
-        raise RunFailedError(
-            f"IOR ran on {format_counted(ran.nodes, 'node')} with "
-            f"{format_counted(ran.cores_per_node, 'process', 'processes')} each, "
-            f"{wanted.nodes} with {wanted.cores_per_node} were asked for"
-        )
-    if ran.burst_bytes != block_bytes(wanted.burst_bytes):
-        raise RunFailedError(
-            f"IOR wrote bursts of {ran.burst_bytes} bytes, "
-            f"{block_bytes(wanted.burst_bytes)} were asked for"
-        )
-
-
-def _check_name(folder: Path) -> None:
-    if bad := sorted(set(str(folder)) & FORBIDDEN):
-        raise UsageError(
-            f"IOR cannot write to {str(folder)!r}: its options are cut at {' '.join(bad)!r}.\n"
-            "Hint: choose a --directory with a plain name."
-        )
-
-
 def _failure(what: str, complaint: str) -> RunFailedError:
     return RunFailedError(f"{what}: {last_words(complaint)}")
 
 
 def _circumstances(launcher: str, folder: Path) -> dict[str, object]:
     usage = shutil.disk_usage(folder)
-    jobs = ("SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "FLUX_JOB_ID")
+    jobs = [scheduler.job_variable for scheduler in SCHEDULERS.values()]
     return {
         "launcher": launcher,
         "host": socket.gethostname(),
@@ -254,7 +246,6 @@ def _circumstances(launcher: str, folder: Path) -> dict[str, object]:
     }
 
 
-TRANSFER = 2**20  # bytes of one write request
 WORD = 8  # bytes; IOR's smallest unit
 # IOR splits its directives at these, and its file names at @.
 FORBIDDEN = frozenset(" \t\r\n#,=@")
@@ -278,7 +269,7 @@ def block_bytes(burst: int) -> int:
 
 def transfer_bytes(burst: int) -> int:
     """Return the size of a single write: 1 MiB, or the whole of a smaller burst."""
-    return min(TRANSFER, -(-burst // WORD) * WORD)
+    return min(TRANSFER_BYTES, -(-burst // WORD) * WORD)
 
 
 def ior_arguments(pattern: WritePattern, folder: Path) -> list[str]:

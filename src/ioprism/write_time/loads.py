@@ -17,6 +17,7 @@ import numpy as np
 
 from ioprism.errors import AnalysisError
 from ioprism.model.samples import MEGABYTE, WritePattern
+from ioprism.write_time import limits
 from ioprism.write_time.system import FloatArray, IntArray, SharedStage, Storage, System
 
 LARGEST_BURST = 10**13  # bytes; more would overflow when all files of a machine are added up
@@ -46,8 +47,6 @@ SYMBOLS = {
 }
 STAGE_LETTERS = {"bridge": "b", "link": "l", "io_node": "io", "router": "r"}
 Values = dict[str, FloatArray]
-
-SPEED_DEVIATION = 0.03  # standard deviation of equal components' speeds, as a share
 
 
 def parameters(patterns: Sequence[WritePattern], *, system: System) -> dict[str, FloatArray]:
@@ -173,21 +172,21 @@ def _in_use(per_file: FloatArray, files: FloatArray, total: int, distinct: bool)
 
 
 def _lustre_parameters(patterns: Sequence[WritePattern], storage: Storage) -> dict[str, FloatArray]:
-    rows = np.array([_striping(pattern, storage) for pattern in patterns], dtype=np.float64)
-    n_ost, n_oss, s_ost, s_oss = rows.reshape(-1, 4).T
-    return {"n_ost": n_ost, "n_oss": n_oss, "s_ost": s_ost / MEGABYTE, "s_oss": s_oss / MEGABYTE}
-
-
-def _striping(pattern: WritePattern, storage: Storage) -> tuple[int, int, int, int]:
-    """Targets and servers in use, and the bytes on the busiest of each.
-
-    File i starts at target i, as staggered starts do.
-    """
-    stripe, width = _layout(pattern, storage)
-    per_file = min(-(-pattern.file_bytes // stripe), width)
-    used = min(pattern.files + per_file - 1, storage.targets)
-    targets, servers = storage_bytes(pattern, storage)
-    return used, min(used, storage.servers), int(targets.max()), int(servers.max())
+    """Targets and servers in use, and the MB on the busiest of each."""
+    used, busiest = [], []
+    for pattern in patterns:
+        stripe, width = _layout(pattern, storage)
+        per_file = min(-(-pattern.file_bytes // stripe), width)
+        used.append(min(pattern.files + per_file - 1, storage.targets))
+        busiest.append([load.max() for load in storage_bytes(pattern, storage)])
+    n_ost = _array(used)
+    s_ost, s_oss = np.array(busiest, dtype=np.float64).reshape(-1, 2).T / MEGABYTE
+    return {
+        "n_ost": n_ost,
+        "n_oss": np.minimum(n_ost, storage.servers),
+        "s_ost": s_ost,
+        "s_oss": s_oss,
+    }
 
 
 def _layout(pattern: WritePattern, storage: Storage) -> tuple[int, int]:
@@ -205,7 +204,10 @@ def storage_bytes(pattern: WritePattern, storage: Storage) -> tuple[IntArray, In
 
 
 def _target_bytes(pattern: WritePattern, targets: int, stripe: int, width: int) -> IntArray:
-    """Bytes on every target: whole rounds of stripes, the rest of a round, the last stripe."""
+    """Bytes on every target: whole rounds of stripes, the rest of a round, the last stripe.
+
+    File i starts at target i, as staggered starts do.
+    """
     rounds, rest = divmod(-(-pattern.file_bytes // stripe), width)
     starts = np.full(targets, pattern.files // targets, dtype=np.int64)
     starts[: pattern.files % targets] += 1
@@ -239,13 +241,8 @@ COMMON = (
     StageLoad("network", "m*n*K"),
     StageLoad("compute node", "K"),  # what one process can write alone
 )
-NOT_SHARED = (
-    "metadata",
-    "compute node",
-    "subblock",
-    "file locks",
-)  # grow with the job, or count files
-GIGABYTE = 10**9
+# Stages that grow with the job, or count files.
+NOT_SHARED = ("metadata", "compute node", "subblock", "file locks")
 LOCKS = StageLoad("file locks", "w - 1")  # processes that a target's locks are passed on to
 LOADS = {
     "plain": COMMON,
@@ -276,15 +273,27 @@ def loads_of(system: System, access: str) -> tuple[StageLoad, ...]:
 def stage_loads(patterns: Sequence[WritePattern], *, system: System) -> FloatArray:
     """Return one row for each pattern, all of one access, and one column for each load."""
     values = parameters(patterns, system=system)
-    slower = _slowest_components(patterns, system)
+    node_lists = [nodes_of(pattern, system) for pattern in patterns]
     files, node = values["m"] * values["n"], values["m"] * values["K"]
+    shared = {
+        name: values[f"s_{STAGE_LETTERS[name]}"]
+        * node
+        * _array([_slowest(np.bincount(stage.component_of[nodes])) for nodes in node_lists])
+        for name, stage in system.stages.items()
+    }
     columns = [files, node, files * values["K"], values["K"]]
     if system.filesystem == "gpfs":
-        columns += _gpfs_loads(patterns, values, slower, node, system.storage)
+        server, target = _gpfs_storage(patterns, values, system.storage)
+        created = [
+            values["s_io"] * values["m"],
+            _array([p.files for p in patterns]) * values["p_sub"],
+        ]
+        columns += [*created, *shared.values(), server, target]
     if system.filesystem == "lustre":
-        target = values["s_ost"] * slower["target"]
-        server = values["s_oss"] * slower["server"] - target
-        columns += [values["s_r"] * node * slower["router"], np.maximum(server, 0.0), target]
+        on = [storage_bytes(pattern, system.storage) for pattern in patterns]
+        target = values["s_ost"] * _array([_slowest(targets) for targets, _ in on])
+        server = values["s_oss"] * _array([_slowest(servers) for _, servers in on]) - target
+        columns += [*shared.values(), np.maximum(server, 0.0), target]
     if patterns[0].shared:
         columns.append(np.maximum(values["w"] - 1.0, 0.0))
     return np.column_stack(columns)
@@ -292,23 +301,9 @@ def stage_loads(patterns: Sequence[WritePattern], *, system: System) -> FloatArr
 
 def whole_machine(system: System, access: str) -> FloatArray:
     """Return what the stages carry when every node writes."""
-    pattern = WritePattern(system.nodes, system.cores_per_node, GIGABYTE, access=access)
+    pattern = WritePattern(system.nodes, system.cores_per_node, 1000 * MEGABYTE, access=access)
     loads: FloatArray = stage_loads([pattern], system=system)[0]
     return loads
-
-
-def _slowest_components(patterns: Sequence[WritePattern], system: System) -> Values:
-    """How much longer every stage takes than its busiest component would if all were equal."""
-    nodes = [nodes_of(pattern, system) for pattern in patterns]
-    factors = {
-        name: [_slowest(np.bincount(stage.component_of[these])) for these in nodes]
-        for name, stage in system.stages.items()
-    }
-    if system.filesystem == "lustre":
-        on = [storage_bytes(pattern, system.storage) for pattern in patterns]
-        factors["target"] = [_slowest(targets) for targets, _ in on]
-        factors["server"] = [_slowest(servers) for _, servers in on]
-    return {name: np.array(values) for name, values in factors.items()}
 
 
 def _slowest(load: IntArray) -> float:
@@ -319,29 +314,18 @@ def _slowest(load: IntArray) -> float:
     """
     falling = np.sort(load[load > 0])[::-1].astype(np.float64)
     deviations = np.sqrt(2.0 * np.log(np.arange(1, len(falling) + 1)))
-    return float((falling * (1.0 + SPEED_DEVIATION * deviations)).max() / falling[0])
+    return float((falling * (1.0 + limits.SPEED_DEVIATION * deviations)).max() / falling[0])
 
 
-def _gpfs_loads(
-    patterns: Sequence[WritePattern],
-    values: Values,
-    slower: Values,
-    node: FloatArray,
-    storage: Storage,
-) -> list[FloatArray]:
+def _gpfs_storage(
+    patterns: Sequence[WritePattern], values: Values, storage: Storage
+) -> tuple[FloatArray, FloatArray]:
+    """MB on the busiest server beyond those of its busiest NSD, and on the busiest NSD."""
     files = _array([p.files for p in patterns])
     size = _array([p.file_bytes for p in patterns]) / MEGABYTE
     target = _busiest(size, files, values["n_d"], storage.targets)
     server = _busiest(size, files, values["n_s"], storage.servers)
-    return [
-        values["s_io"] * values["m"],
-        files * values["p_sub"],
-        values["s_b"] * node * slower["bridge"],
-        values["s_l"] * node * slower["link"],
-        values["s_io"] * node * slower["io_node"],
-        np.maximum(server - target, 0.0),
-        target,
-    ]
+    return np.maximum(server - target, 0.0), target
 
 
 def _busiest(size: FloatArray, files: FloatArray, used: FloatArray, count: int) -> FloatArray:

@@ -7,13 +7,14 @@ import re
 import shlex
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from os import environ
 from pathlib import Path
 
 from ioprism.errors import UsageError
 from ioprism.recording.command import ask
+from ioprism.recording.schedulers import SCHEDULERS
 
 RESERVE = 300  # seconds before the job's end in which no run is started
 WORD = re.compile(r"[\w.:@+-]+", re.ASCII)
@@ -139,11 +140,7 @@ HOST_FILES = ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
 
 
 def allocated_hosts(hostname: str | None) -> dict[int, str]:
-    """Return the hosts of this job by node number: of Slurm, PBS, LSF or Flux.
-
-    Args:
-        hostname: regular expression whose group 1 is the node number; None: not known.
-    """
+    """Return the hosts of this job (Slurm, PBS, LSF, Flux) by number: group 1 of `hostname`."""
     if hostname is None:
         return {}
     numbered = ((re.search(hostname, name), name) for name in dict.fromkeys(_hosts()))
@@ -190,24 +187,6 @@ class SamplingJob:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class Scheduler:
-    """How a scheduler is asked."""
-
-    launcher: str
-    mark: str  # of the lines that it reads
-    asks: tuple[str, ...]  # with the names of a job's facts; left out where one is None
-    submit: str
-
-    def header(self, job: SamplingJob) -> list[str]:
-        """Return the lines that say what the job asks for."""
-        clock = f"{job.minutes // 60:02d}:{job.minutes % 60:02d}"
-        known = {"nodes": job.nodes, "minutes": job.minutes, "clock": clock}
-        known |= {name: word for name in ("account", "queue") if (word := getattr(job, name))}
-        wanted = (ask for ask in self.asks if set(re.findall(r"{(\w+)}", ask)) <= set(known))
-        return [f"{self.mark} {ask.format(**known)}" for ask in wanted]
-
-
 def job_script(scheduler: str, job: SamplingJob) -> str:
     """Write the script; it submits itself again while patterns are left."""
     asked = SCHEDULERS[scheduler]
@@ -219,12 +198,19 @@ def job_script(scheduler: str, job: SamplingJob) -> str:
     )
     lines = [
         "#!/bin/bash",
-        *asked.header(job),
+        *asked.header(
+            "ioprism-sampling",
+            nodes=job.nodes,
+            minutes=job.minutes,
+            account=job.account,
+            queue=job.queue,
+            exclusive=True,
+        ),
         "",
         "# Resumes where the last job ended; interrupted runs are repeated.",
         sample,
         f"if [ $? -eq {MORE_TO_DO} ]; then",
-        f"    {asked.submit} {_quote(job.script)}",
+        f"    {asked.resubmit or asked.submit} {_quote(job.script)}",
         "fi",
     ]
     return "\n".join(lines) + "\n"
@@ -232,20 +218,3 @@ def job_script(scheduler: str, job: SamplingJob) -> str:
 
 def _quote(path: Path) -> str:
     return shlex.quote(str(path.resolve()))
-
-
-NAME = "ioprism-sampling"
-SCHEDULERS: Mapping[str, Scheduler] = {
-    "slurm": Scheduler("srun", "#SBATCH", (
-        f"--job-name={NAME}", "--nodes={nodes}", "--exclusive", "--time={clock}:00",
-        "--account={account}", "--partition={queue}"), "sbatch"),
-    "lsf": Scheduler("jsrun", "#BSUB", (
-        f"-J {NAME}", "-nnodes {nodes}", "-W {clock}", "-P {account}", "-q {queue}"), "bsub <"),
-    "pbs": Scheduler("mpirun", "#PBS", (
-        f"-N {NAME}", "-l select={nodes}", "-l place=scatter:excl", "-l walltime={clock}:00",
-        "-A {account}", "-q {queue}"), "qsub"),
-    # Inside a Flux job the parent instance takes the next one.
-    "flux": Scheduler("flux", "# flux:", (
-        f"--job-name={NAME}", "--nodes={nodes}", "--exclusive", "--time-limit={minutes}m",
-        "--bank={account}", "--queue={queue}"), "flux --parent batch"),
-}  # fmt: skip

@@ -12,9 +12,11 @@ import numpy as np
 from msgspec import ValidationError, convert
 
 from ioprism.errors import AnalysisError
+from ioprism.model.result import pick
 from ioprism.model.samples import WritePattern
 from ioprism.text import printable
 from ioprism.version import __version__
+from ioprism.write_time import limits
 from ioprism.write_time.features import CollinearPair, Feature, feature_table, features
 from ioprism.write_time.fitting import Calibration, LinearFit, Predictor, Trees
 from ioprism.write_time.loads import loads_of, stage_loads
@@ -24,7 +26,6 @@ from ioprism.write_time.training_data import TrainingFacts
 
 FILE_FORMAT = "ioprism write-time model"
 FILE_VERSION = 4
-CLOSE, FAIR = 0.2, 0.3  # relative errors that the paper counts as accurate
 PUBLISHED = ("cetus", "titan")  # files of the folder `published`
 
 
@@ -41,7 +42,8 @@ class Score:
 
 def shares_within(errors: FloatArray) -> tuple[float, float]:
     """Return the shares of relative errors that are close, and fair."""
-    return float(np.mean(np.abs(errors) <= CLOSE)), float(np.mean(np.abs(errors) <= FAIR))
+    close, fair = (float(np.mean(np.abs(errors) <= limit)) for limit in (limits.CLOSE, limits.FAIR))
+    return close, fair
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ class WriteTimeModel:
         """Return seconds; never less than a tenth of the shortest sample."""
         table = feature_table(patterns, system=self.system, chosen=self.features)
         loads = stage_loads(patterns, system=self.system)
-        return np.maximum((fit or self.fit).predict(table, loads), 0.1 * self.facts.shortest)
+        least = limits.LEAST_SHARE * self.facts.shortest
+        return np.maximum((fit or self.fit).predict(table, loads), least)
 
     def predict_samples(
         self, patterns: Sequence[WritePattern], *, fit: Predictor | None = None
@@ -109,11 +112,7 @@ def model_to_dict(model: WriteTimeModel) -> dict[str, Any]:
         "fit": _fit_to_dict(model.fit),
         "stages": _fit_to_dict(model.stages),
         "beside": [_fit_to_dict(fit) for fit in model.beside],
-        "scores": {name: asdict(score) for name, score in model.scores.items()},
-        "calibration": asdict(model.calibration),
-        "facts": asdict(model.facts),
-        "ranges": {name: list(pair) for name, pair in model.ranges.items()},
-        "together": [asdict(pair) for pair in model.together],
+        **pick(model, "scores", "calibration", "facts", "ranges", "together"),
         "system_description": model.system.text,
     }
 
@@ -233,39 +232,26 @@ def training_document(model: WriteTimeModel) -> dict[str, Any]:
     return {
         "model": {"system": model.system.name, **_fit_document(model.fit, model)},
         "beside": [_fit_document(fit, model) for fit in model.beside],
-        "interval": {
-            "level": calibration.level,
-            "measured_ahead": calibration.measured_ahead,
-            "steps": [asdict(step) for step in calibration.steps],
-            "noisy": asdict(calibration.noisy),
-        },
+        "interval": pick(calibration, "level", "measured_ahead", "steps", "noisy"),
         "choice": {
             name: score.forward_error
             for name, score in model.scores.items()
             if score.forward_error is not None
         },
         "training": {
-            "samples": facts.samples,
-            "runs": facts.runs,
+            **pick(facts, "samples", "runs", "max_nodes", "constant_features", "copied_features"),
             "scales": [{"nodes": nodes, "samples": samples} for nodes, samples in facts.scales],
-            "max_nodes": facts.max_nodes,
             "validation": {"rule": facts.validation, "samples": facts.held_out},
             "left_out": {"unconverged": facts.unconverged, "too_short": facts.too_short},
             "feature_set": facts.variant,
-            "constant_features": list(facts.constant_features),
-            "copied_features": [list(pair) for pair in facts.copied_features],
             "collinear": [[pair.first, pair.second] for pair in model.together],
         },
     }
 
 
 def _fit_document(fit: Predictor, model: WriteTimeModel) -> dict[str, Any]:
-    score = model.scores[fit.kind]
-    names = ("within_20", "within_30", "mean_error")
-    body: dict[str, Any] = {
-        "kind": fit.kind,
-        "validation": {name: getattr(score, name) for name in names},
-    }
+    shares = pick(model.scores[fit.kind], "within_20", "within_30", "mean_error")
+    body: dict[str, Any] = {"kind": fit.kind, "validation": shares}
     if isinstance(fit, Trees):
         return body | {"trees": len(fit.trees), **NO_COEFFICIENTS}
     if isinstance(fit, StageFit):

@@ -8,7 +8,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -52,15 +52,21 @@ def read_runs(source: Path, *, skip_bad: bool = False) -> RunFile:
     check_readable(source)
     content = source.read_bytes()
     text = _text(content, source)
-    recognised = _reader(text)
-    if recognised is None:
+    start = text.lstrip()
+    first = start.partition("\n")[0]
+    if start.startswith("{"):
+        name, read = "ior-json", read_ior_json
+    elif "seconds" in first and "burst_bytes" in first:
+        name, read = "csv", read_table
+    elif "IOR" in start[:2000] and "xfer" in start:
+        name, read = "ior-text", read_ior_text
+    else:
         raise TraceError(
             "this is neither a table of runs nor IOR's results.\n"
             "Hint: a table starts with the line pattern,nodes,cores_per_node,burst_bytes,"
             "stripe_bytes,stripe_count,node_list,seconds.",
             source=source,
         )
-    name, read = recognised
     runs, warnings = read(text, source, skip_bad)
     if not runs:
         raise TraceError(
@@ -90,21 +96,6 @@ def _inflate(content: bytes, source: Path) -> bytes:
             source=source,
         )
     return plain
-
-
-RunReader = Callable[[str, Path, bool], tuple[list[Run], list[str]]]
-
-
-def _reader(text: str) -> tuple[str, RunReader] | None:
-    start = text.lstrip()
-    if start.startswith("{"):
-        return "ior-json", read_ior_json
-    first = start.partition("\n")[0]
-    if "seconds" in first and "burst_bytes" in first:
-        return "csv", read_table
-    if "IOR" in start[:2000] and "xfer" in start:
-        return "ior-text", read_ior_text
-    return None
 
 
 BYTES_OF_RUN = 600  # that a run and its pattern take
@@ -204,7 +195,8 @@ def read_ior_json(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], l
             pattern = _json_pattern(test)
             for operation in ("write", "read"):
                 made = replace(pattern, access=pattern.access + operation)
-                times = _json_times(test, operation)
+                rows = [row for row in test["Results"] if row["access"] == operation]
+                times = [float(row["totalTime"]) for row in rows]
                 runs += _runs_of_times(made, times, source, skip_bad, warnings)
     except (
         ValueError,
@@ -236,10 +228,6 @@ def _json_pattern(test: Mapping[str, Any]) -> WritePattern:
     )
 
 
-def _json_times(test: Mapping[str, Any], operation: str) -> list[float]:
-    return [float(r["totalTime"]) for r in test["Results"] if r["access"] == operation]
-
-
 def read_ior_text(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], list[str]]:
     """Read what IOR printed, of version 3.0 or later."""
     runs: list[Run] = []
@@ -250,9 +238,11 @@ def read_ior_text(text: str, source: Path, skip_bad: bool) -> tuple[list[Run], l
         if len(columns) >= 9 and columns[0] in ("write", "read") and columns[-1].isdecimal():
             pattern = _text_pattern(options, columns[0], source)
             # The row ends with the total time and the iteration in every version.
-            runs += _runs_of_times(
-                pattern, [_seconds_or_nan(columns[-2])], source, skip_bad, warnings
-            )
+            try:
+                seconds = float(columns[-2])
+            except ValueError:
+                seconds = math.nan
+            runs += _runs_of_times(pattern, [seconds], source, skip_bad, warnings)
         elif option := _OPTION.match(line):
             options[option[1].strip().lower()] = option[2].strip()
     return runs, list(dict.fromkeys(warnings))
@@ -265,7 +255,8 @@ def _text_pattern(options: Mapping[str, str], operation: str, source: Path) -> W
             tasks, per_node = int(clients[1]), int(clients[2])
         else:
             tasks, per_node = int(options["tasks"]), int(options["clients per node"])
-        burst = _block_size(options["blocksize"]) * int(options.get("segments", "1"))
+        block = parse_bytes(options["blocksize"].replace("bytes", "").strip())
+        burst = block * int(options.get("segments", "1"))
         label, access = f"ior {tasks}x{per_node}", f"{shared}{operation}"
         return WritePattern(-(-tasks // per_node), per_node, burst, label=label, access=access)
     except (KeyError, ValueError, UsageError, ZeroDivisionError) as error:
@@ -274,17 +265,6 @@ def _text_pattern(options: Mapping[str, str], operation: str, source: Path) -> W
             "Hint: keep IOR's whole output, from its first line on.",
             source=source,
         ) from error
-
-
-def _block_size(text: str) -> int:
-    return parse_bytes(text.replace("bytes", "").strip())
-
-
-def _seconds_or_nan(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
 
 
 def _runs_of_times(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ioprism.errors import TraceError
 from ioprism.model.samples import (
@@ -251,15 +252,8 @@ def _prepare(
         )
     else:
         _check(connection, path, sealed=version != UNSEALED)
-        _check_system(connection, path, create_for)
-
-
-def _check_system(
-    connection: sqlite3.Connection, path: Path, create_for: tuple[str, str] | None
-) -> None:
-    if create_for is not None:
         name, text = connection.execute("SELECT name, description FROM system").fetchone()
-        if text != create_for[1]:
+        if create_for is not None and text != create_for[1]:
             raise TraceError(
                 f"the store holds runs of the system {name!r}, not of this {create_for[0]!r}.\n"
                 "Hint: give another --store, or the description the store was made with.",
@@ -320,16 +314,9 @@ def _key(pattern: WritePattern) -> str:
     return json.dumps([*pattern.key[:6], nodes, *pattern.key[7:]])
 
 
-def _pattern_of_row(row: Sequence[object]) -> PlannedPattern:
+def _pattern_of_row(row: Sequence[Any]) -> PlannedPattern:
     number, label, nodes, cores, burst, stripe_bytes, stripes, node_list, access, times = row
-    pattern = WritePattern(
-        int(str(nodes)),
-        int(str(cores)),
-        int(str(burst)),
-        None if stripe_bytes is None else int(str(stripe_bytes)),
-        None if stripes is None else int(str(stripes)),
-        None if node_list is None else parse_node_list(str(node_list)),
-        str(label),
-        str(access or ACCESSES[0]),
-    )
-    return PlannedPattern(int(str(number)), pattern, tuple(json.loads(str(times))))
+    placed = None if node_list is None else parse_node_list(node_list)
+    access = access or ACCESSES[0]
+    pattern = WritePattern(nodes, cores, burst, stripe_bytes, stripes, placed, label, access)
+    return PlannedPattern(number, pattern, tuple(json.loads(times)))

@@ -12,12 +12,13 @@ from ioprism.command import options, output
 from ioprism.command.options import PATH, Decorator, NumberRange, option
 from ioprism.errors import UsageError
 from ioprism.model.samples import ACCESSES
+from ioprism.recording.schedulers import SCHEDULERS
 from ioprism.reports import to_json
 from ioprism.storage.atomic import atomic_write_text
 from ioprism.units import parse_bytes
 from ioprism.write_time import steps, terminal
 from ioprism.write_time.launchers import LAUNCHERS
-from ioprism.write_time.machine import SCHEDULERS, SamplingJob, job_script
+from ioprism.write_time.machine import SamplingJob, job_script
 from ioprism.write_time.sampling import SCALES, Announce, PlanSettings, SessionLimits
 
 

@@ -11,17 +11,17 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from ioprism.errors import RunFailedError, UsageError
+from ioprism.model.result import pick
 from ioprism.model.samples import MEGABYTE, WritePattern
 from ioprism.storage.atomic import held_alone
 from ioprism.units import format_bytes
-from ioprism.write_time.launchers import Launcher
+from ioprism.write_time.launchers import TRANSFER_BYTES, Launcher
 from ioprism.write_time.run_store import PlannedPattern, RunStore
 from ioprism.write_time.system import SamplingRule, System
 
@@ -33,7 +33,6 @@ SCALES = (1, 2, 4, 8, 16, 32, 64, 128, 200, 256, 400, 512)
 STRIPE_COUNTS = ((1, 4), (5, 8), (9, 16), (17, 32), (33, 64))
 RANDOM_CORES = 8  # choices for each burst range on Lustre, and for its large bursts
 RANDOM_CORES_LARGE = 4
-TRANSFER_BYTES = 2**20  # bursts are multiples: benchmarks write in transfers of 1 MiB
 MIN_SECONDS = 5.0  # seconds; shorter writes measure start-up and noise more than storage
 SPREADS = (1, 1, 2, 4)  # how many times more nodes than needed a placement is drawn from
 Announce = Callable[[str], None]
@@ -126,11 +125,6 @@ def _min_seconds(system: System) -> float:
     return system.sampling.minimum_seconds or MIN_SECONDS
 
 
-def _round_to_transfers(size: int) -> int:
-    """Round down to whole transfers, but not to none."""
-    return max(size // TRANSFER_BYTES, 1) * TRANSFER_BYTES
-
-
 def _patterns_of_scale(
     nodes: int, system: System, settings: PlanSettings, chance: np.random.Generator
 ) -> Iterator[WritePattern]:
@@ -138,7 +132,8 @@ def _patterns_of_scale(
     for low, high in ranges:
         for cores in _cores(system, large=low >= LARGE_BURSTS_MB[0][0], chance=chance):
             for stripes in _stripe_counts(system, chance):
-                burst = _round_to_transfers(MEGABYTE * int(chance.integers(low, high + 1)))
+                drawn = MEGABYTE * int(chance.integers(low, high + 1))
+                burst = max(drawn // TRANSFER_BYTES, 1) * TRANSFER_BYTES
                 if settings.largest_burst is not None:
                     if low * MEGABYTE > settings.largest_burst:
                         continue
@@ -208,38 +203,8 @@ class SamplingProgress:
 
     def to_dict(self) -> dict[str, int]:
         """Return what `ioprism write-time sample run --json` says."""
-        names = ("runs", "converged", "unconverged", "waiting", "discarded", "failed")
-        counts = {name: int(getattr(self, name)) for name in names}
+        counts = pick(self, "runs", "converged", "unconverged", "waiting", "discarded", "failed")
         return {**counts, "left_aside": sum(self.given_up.values())}
-
-
-@dataclass(slots=True)
-class _Session:
-    """What happened so far."""
-
-    began: float = field(default_factory=time.monotonic)
-    runs: int = 0
-    failed_runs: int = 0
-    failures: Counter[int] = field(default_factory=Counter)  # in a row, by pattern
-    reasons: dict[int, str] = field(default_factory=dict)  # the last failure of each pattern
-
-    def over(self, limits: SessionLimits) -> bool:
-        """Whether no further run may start."""
-        spent = time.monotonic() - self.began
-        return (limits.runs is not None and self.runs >= limits.runs) or (
-            limits.seconds is not None and spent >= limits.seconds
-        )
-
-    def note_success(self, planned: PlannedPattern) -> None:
-        """Note a finished run."""
-        self.runs += 1
-        self.failures[planned.number] = 0
-
-    def note_failure(self, planned: PlannedPattern, reason: str) -> None:
-        """Note a failure."""
-        self.failed_runs += 1
-        self.failures[planned.number] += 1
-        self.reasons[planned.number] = reason
 
 
 def run_session(
@@ -261,145 +226,137 @@ def run_session(
         TraceError: another sampler works on the store.
         UsageError: nothing can be written to this folder.
     """
-    limits = limits or SessionLimits()
-    with _lock(store.path):
-        discarded = _clean_up(store, folder)
-        session = _Session()
-        while (waiting := _runnable(store, rule, launcher, session)) and not session.over(limits):
+    lock = store.path.with_name(f"{store.path.name}.lock")
+    taken = "another `sample run` is using this store.\nHint: wait for it, or stop it."
+    with held_alone(lock, otherwise=f"{store.path}: {taken}"):
+        limits = limits or SessionLimits()
+        session = _Session(store, rule, launcher, folder, hosts or {}, limits, announce)
+        session.clean_up()
+        while (waiting := session.runnable()) and not session.over:
             before = session.runs
-            _round(store, waiting, launcher, folder, hosts or {}, limits, session, announce)
-            if session.runs == before and not session.over(limits):
+            session.run_once(waiting)
+            if session.runs == before and not session.over:
                 time.sleep(limits.pause)
-    return _progress(store, rule, launcher, session, discarded)
+    return session.progress()
 
 
-def _round(
-    store: RunStore,
-    waiting: Sequence[PlannedPattern],
-    launcher: Launcher,
-    folder: Path,
-    hosts: Mapping[int, str],
-    limits: SessionLimits,
-    session: _Session,
-    announce: Announce,
-) -> None:
-    """Run every waiting pattern once."""
-    rate = store.measured_rate() or SLOW_NODE
-    for planned in waiting:
-        if session.over(limits):
-            return
-        placed = _place(store, planned, hosts) if launcher.chooses_hosts else planned
-        timeout = limits.timeout or _timeout(placed.pattern, rate)
-        try:
-            seconds = _run(store, placed, launcher, folder, timeout)
-        except RunFailedError as error:
-            session.note_failure(planned, str(error))
-            announce(f"pattern {planned.number}: {error}")
-            continue
-        session.note_success(planned)
-        announce(f"pattern {planned.number}, run {len(planned.times) + 1}: {seconds:.3f} s")
+@dataclass(slots=True)
+class _Session:
+    """What all steps of a session share, and what happened so far."""
 
+    store: RunStore
+    rule: SamplingRule
+    launcher: Launcher
+    folder: Path
+    hosts: Mapping[int, str]
+    limits: SessionLimits
+    announce: Announce
+    began: float = field(default_factory=time.monotonic)
+    runs: int = 0
+    discarded: int = 0  # runs that a crash had interrupted
+    failed_runs: int = 0
+    failures: Counter[int] = field(default_factory=Counter)  # in a row, by pattern
+    reasons: dict[int, str] = field(default_factory=dict)  # the last failure of each pattern
 
-def _timeout(pattern: WritePattern, rate: float) -> float:
-    expected = pattern.cores_per_node * pattern.burst_bytes / rate
-    return max(MIN_TIMEOUT, TIMEOUT_FACTOR * expected)
-
-
-@contextmanager
-def _lock(store: Path) -> Iterator[None]:
-    taken = f"{store}: another `sample run` is using this store.\nHint: wait for it, or stop it."
-    with held_alone(store.with_name(f"{store.name}.lock"), otherwise=taken):
-        yield
-
-
-def _run_folder(store: Path, folder: Path, run: int) -> Path:
-    mark = hashlib.sha256(str(store.resolve()).encode()).hexdigest()[:8]
-    return folder / f".ioprism-write-{mark}-{run}"
-
-
-def _clean_up(store: RunStore, folder: Path) -> int:
-    """Forget runs that a crash interrupted, and remove what they left."""
-    numbers = store.discard_unfinished()
-    # Also those of runs that were noted, but killed before they had tidied up.
-    for left in folder.glob(_run_folder(store.path, folder, 0).name.removesuffix("0") + "*"):
-        shutil.rmtree(left, ignore_errors=True)
-    return len(numbers)
-
-
-def _runnable(
-    store: RunStore, rule: SamplingRule, launcher: Launcher, session: _Session
-) -> list[PlannedPattern]:
-    return [
-        planned
-        for planned in store.planned()
-        if not rule.is_finished(planned.times)
-        and session.failures[planned.number] < MAX_FAILURES
-        and launcher.obstacle(planned.pattern) is None
-    ]
-
-
-def _place(store: RunStore, planned: PlannedPattern, hosts: Mapping[int, str]) -> PlannedPattern:
-    """Choose nodes of the allocation for a pattern that has none, and keep to them."""
-    pattern = planned.pattern
-    if pattern.node_list is not None or len(hosts) < pattern.nodes:
-        return planned
-    members = sorted(hosts)
-    stride = 1 + planned.number % max(1, len(members) // pattern.nodes)
-    chosen = tuple(members[: pattern.nodes * stride : stride])
-    return replace(planned, pattern=store.place(planned, chosen))
-
-
-def _run(
-    store: RunStore, planned: PlannedPattern, launcher: Launcher, folder: Path, timeout: float
-) -> float:
-    _check_space(planned, folder)
-    run = store.begin(planned.number)
-    target = _run_folder(store.path, folder, run)
-    try:
-        _make(target)
-        measured = launcher.run(planned.pattern, target, timeout=timeout)
-    except BaseException as error:
-        store.discard(run, reason=str(error) or type(error).__name__)
-        raise
-    finally:
-        shutil.rmtree(target, ignore_errors=True)
-    store.finish(run, seconds=measured.seconds, details=measured.details)
-    return measured.seconds
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir()
-    except OSError as error:
-        raise RunFailedError(f"{folder.parent}: {error.strerror or error}") from error
-
-
-def _check_space(planned: PlannedPattern, folder: Path) -> None:
-    free = shutil.disk_usage(folder).free
-    if free < FREE_SPACE_FACTOR * planned.pattern.total_bytes:
-        raise RunFailedError(
-            f"{folder} has {format_bytes(free)} free, a run of "
-            f"{format_bytes(planned.pattern.total_bytes)} needs twice its size"
+    @property
+    def over(self) -> bool:
+        """Whether no further run may start."""
+        spent = time.monotonic() - self.began
+        most, seconds = self.limits.runs, self.limits.seconds
+        return (most is not None and self.runs >= most) or (
+            seconds is not None and spent >= seconds
         )
 
+    def clean_up(self) -> None:
+        """Forget runs that a crash interrupted, and remove what they left."""
+        self.discarded = len(self.store.discard_unfinished())
+        # Also those of runs that were noted, but killed before they had tidied up.
+        for left in self.folder.glob(self._run_folder("*").name):
+            shutil.rmtree(left, ignore_errors=True)
 
-def _progress(
-    store: RunStore, rule: SamplingRule, launcher: Launcher, session: _Session, discarded: int
-) -> SamplingProgress:
-    planned = store.planned()
-    waiting = [p for p in planned if not rule.is_finished(p.times)]
-    obstacles = [launcher.obstacle(p.pattern) for p in waiting]
-    given_up = [
-        session.reasons[p.number] for p in waiting if session.failures[p.number] >= MAX_FAILURES
-    ]
-    known = sum(rule.is_converged(p.times) for p in planned)
-    return SamplingProgress(
-        runs=session.runs,
-        converged=known,
-        unconverged=len(planned) - len(waiting) - known,
-        waiting=len(waiting),
-        discarded=discarded,
-        failed=session.failed_runs,
-        given_up=Counter(given_up),
-        obstacles=Counter(reason for reason in obstacles if reason),
-    )
+    def runnable(self) -> list[PlannedPattern]:
+        """The patterns that are not finished, not given up, and can run here."""
+        return [
+            planned
+            for planned in self.store.planned()
+            if not self.rule.is_finished(planned.times)
+            and self.failures[planned.number] < MAX_FAILURES
+            and self.launcher.obstacle(planned.pattern) is None
+        ]
+
+    def run_once(self, waiting: Sequence[PlannedPattern]) -> None:
+        """Run every waiting pattern once."""
+        rate = self.store.measured_rate() or SLOW_NODE
+        for planned in waiting:
+            if self.over:
+                return
+            placed = self._place(planned) if self.launcher.chooses_hosts else planned
+            expected = placed.pattern.cores_per_node * placed.pattern.burst_bytes / rate
+            timeout = self.limits.timeout or max(MIN_TIMEOUT, TIMEOUT_FACTOR * expected)
+            try:
+                seconds = self._run(placed, timeout)
+            except RunFailedError as error:
+                self.failed_runs += 1
+                self.failures[planned.number] += 1
+                self.reasons[planned.number] = str(error)
+                self.announce(f"pattern {planned.number}: {error}")
+                continue
+            self.runs += 1
+            self.failures[planned.number] = 0
+            number = len(planned.times) + 1
+            self.announce(f"pattern {planned.number}, run {number}: {seconds:.3f} s")
+
+    def progress(self) -> SamplingProgress:
+        """Say what the session did."""
+        planned = self.store.planned()
+        waiting = [p for p in planned if not self.rule.is_finished(p.times)]
+        obstacles = [self.launcher.obstacle(p.pattern) for p in waiting]
+        given_up = [p.number for p in waiting if self.failures[p.number] >= MAX_FAILURES]
+        known = sum(self.rule.is_converged(p.times) for p in planned)
+        return SamplingProgress(
+            runs=self.runs,
+            converged=known,
+            unconverged=len(planned) - len(waiting) - known,
+            waiting=len(waiting),
+            discarded=self.discarded,
+            failed=self.failed_runs,
+            given_up=Counter(self.reasons[number] for number in given_up),
+            obstacles=Counter(reason for reason in obstacles if reason),
+        )
+
+    def _run_folder(self, run: object) -> Path:
+        mark = hashlib.sha256(str(self.store.path.resolve()).encode()).hexdigest()[:8]
+        return self.folder / f".ioprism-write-{mark}-{run}"
+
+    def _place(self, planned: PlannedPattern) -> PlannedPattern:
+        """Choose nodes of the allocation for a pattern that has none, and keep to them."""
+        pattern = planned.pattern
+        if pattern.node_list is not None or len(self.hosts) < pattern.nodes:
+            return planned
+        members = sorted(self.hosts)
+        stride = 1 + planned.number % max(1, len(members) // pattern.nodes)
+        chosen = tuple(members[: pattern.nodes * stride : stride])
+        return replace(planned, pattern=self.store.place(planned, chosen))
+
+    def _run(self, planned: PlannedPattern, timeout: float) -> float:
+        free, needed = shutil.disk_usage(self.folder).free, planned.pattern.total_bytes
+        if free < FREE_SPACE_FACTOR * needed:
+            raise RunFailedError(
+                f"{self.folder} has {format_bytes(free)} free, a run of {format_bytes(needed)} "
+                "needs twice its size"
+            )
+        run = self.store.begin(planned.number)
+        target = self._run_folder(run)
+        try:
+            try:
+                target.mkdir()
+            except OSError as error:
+                raise RunFailedError(f"{self.folder}: {error.strerror or error}") from error
+            measured = self.launcher.run(planned.pattern, target, timeout=timeout)
+        except BaseException as error:
+            self.store.discard(run, reason=str(error) or type(error).__name__)
+            raise
+        finally:
+            shutil.rmtree(target, ignore_errors=True)
+        self.store.finish(run, seconds=measured.seconds, details=measured.details)
+        return measured.seconds

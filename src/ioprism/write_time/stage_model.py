@@ -29,20 +29,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.model.arrays import MAD_TO_DEVIATION
+from ioprism.write_time import limits
 from ioprism.write_time.system import FloatArray
 
 STEPS = 80
-UNDECIDED = 1.5  # exponent of both where samples do not tell whether files are created before
-TOGETHER = 3.0  # exponent of creating files and writing where both happen at the same time
 BURST = 3  # the load that is one burst's size
 TINY = float(np.finfo(float).tiny)
-SAME = 1e-9  # relative difference below which two loads are one
 LEAST = -14.0  # logarithm of the smallest cost that counts as one, relative to the largest
-SHARPNESS = 1.3  # deviations beyond which residuals count linearly (Huber 1964: 1.345)
 SMALLEST_DEVIATION = 1e-3
 STARTING_STRAGGLING = 0.02
-EVIDENCE = 0.001  # rise of the loss per sample that shows a stage to be slower than it can be
-LEAST_EVIDENCE = 0.8  # rise of the whole loss: 90 % from one side
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +110,7 @@ class StageFit:
 
         Files are created while others write then.
         """
-        together = self._with(max(self.shape.meeting, TOGETHER))
+        together = self._with(max(self.shape.meeting, limits.TOGETHER))
         seen = np.where(self.floors > 0.0, self.costs, 0.0)
         shortest = together._seconds(loads, seen)
         for number, floor in enumerate(self.floors):
@@ -142,13 +137,7 @@ class StageFit:
 def busy_time(
     times: FloatArray, shape: Shape, stages: npt.NDArray[np.int64]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return how long stages are busy together, and each stage's part of it.
-
-    Args:
-        times: of every stage alone, a row for each write.
-        shape: how they work together.
-        stages: the number of each stage that has a column.
-    """
+    """Return how long stages, by their own times, are busy together, and the part of each."""
     creating, exponent, meeting = np.isin(stages, shape.creating), shape.exponent, shape.meeting
     powers = np.where(creating, 0.0, times) ** exponent
     total = np.maximum(powers.sum(axis=1), TINY)
@@ -180,7 +169,7 @@ def fit_stages(
     if with_bounds:
         floors[kept], bounds[kept] = _bounds(problem, logarithms) * largest
         creating = list(shape.creating)
-        if shape.meeting == UNDECIDED:  # files cost least if they are created before
+        if shape.meeting == limits.UNDECIDED:  # files cost least if they are created before
             before = fit_stages(plain, seconds, replace(shape, meeting=1.0))
             costs[creating] = np.sqrt(costs[creating] * before.costs[creating])
         free = [number for number in shape.creating if costs[number] == 0.0]
@@ -217,7 +206,9 @@ def _distinct(loads: FloatArray) -> tuple[list[int], tuple[tuple[int, int], ...]
         column = loads[:, number]
         if not column.any():
             continue
-        same = [k for k in kept if np.allclose(column, loads[:, k], rtol=SAME, atol=0.0)]
+        same = [
+            k for k in kept if np.allclose(column, loads[:, k], rtol=limits.SAME_LOAD, atol=0.0)
+        ]
         if same:
             tied.append((number, same[0]))
         else:
@@ -304,7 +295,7 @@ def _minimise(problem: _Problem, shortest: float) -> FloatArray:
 
 def _deviation(residuals: FloatArray) -> float:
     spread = MAD_TO_DEVIATION * float(np.median(np.abs(residuals)))
-    return SHARPNESS * max(spread, SMALLEST_DEVIATION)
+    return limits.SHARPNESS * max(spread, SMALLEST_DEVIATION)
 
 
 def _bounds(problem: _Problem, unknowns: FloatArray) -> FloatArray:
@@ -313,7 +304,7 @@ def _bounds(problem: _Problem, unknowns: FloatArray) -> FloatArray:
     deviation = _deviation(residuals)
     free = replace(problem, shape=replace(problem.shape, penalty=0.0))
     limit = free.loss(residuals, unknowns, deviation) + max(
-        LEAST_EVIDENCE, EVIDENCE * len(residuals)
+        limits.LEAST_EVIDENCE, limits.EVIDENCE * len(residuals)
     )
 
     def furthest(number: int, logarithms: FloatArray) -> float:

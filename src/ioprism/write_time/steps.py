@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.errors import AnalysisError, NotEnoughDetailError, TraceError, UsageError
+from ioprism.model.result import pick
 from ioprism.model.samples import Sample, WritePattern
 from ioprism.model.trace import Trace
 from ioprism.reports.figures import COLUMN_WIDTH, StaticFigure, draw_figure, require_matplotlib
@@ -76,12 +77,10 @@ class SamplingPlan:
         """Return what `ioprism write-time sample plan --json` says."""
         cost = self.cost
         return {
-            "patterns": cost.patterns,
+            **pick(cost, "patterns", "largest_run_bytes", "node_hours"),
             "added": self.added,
-            "largest_run_bytes": cost.largest_run_bytes,
             "bytes": {"fewest": cost.fewest_bytes, "most": cost.most_bytes},
             "seconds": {"fewest": cost.fewest_seconds, "most": cost.most_seconds},
-            "node_hours": cost.node_hours,
             "too_short": {"patterns": cost.too_short, "seconds": cost.shortest},
             "assumed_rate_per_node": self.rate,
             "rate_is": self.rate_known_from,
@@ -270,7 +269,10 @@ def plan(
     """Choose patterns from the published templates, add them to a store, and state their cost."""
     store = Path(store)
     where = _system_for(system, store)
-    measured = _measured_rate(store)
+    measured = None
+    if store.exists():
+        with open_store(store) as runs:
+            measured = runs.measured_rate()
     speed = rate or measured or ASSUMED_RATE
     patterns = draw_patterns(where, settings)
     if skip_short:
@@ -309,13 +311,6 @@ def sample(
             limits=limits,
             announce=announce,
         )
-
-
-def _measured_rate(store: Path) -> float | None:
-    if not store.exists():
-        return None
-    with open_store(store) as runs:
-        return runs.measured_rate()
 
 
 def _system_for(name: str | Path | None, store: Path) -> System:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from statistics import NormalDist, fmean, pstdev
 from typing import Any
@@ -229,13 +229,13 @@ def _storage(raw: Mapping[str, Any]) -> Storage:
 
 def _sampling(raw: Mapping[str, Any]) -> SamplingRule:
     usual = SamplingRule()
-    rule = SamplingRule(
-        confidence=float(raw.get("confidence", usual.confidence)),
-        relative_error=float(raw.get("relative_error", usual.relative_error)),
-        minimum_runs=_count(raw, "minimum_runs", usual.minimum_runs),
-        maximum_runs=_count(raw, "maximum_runs", usual.maximum_runs),
-        minimum_seconds=float(raw.get("minimum_seconds", usual.minimum_seconds)),
-    )
+    values: dict[str, Any] = {
+        name: _count(raw, name, default)
+        if isinstance(default, int)
+        else float(raw.get(name, default))
+        for name, default in asdict(usual).items()
+    }
+    rule = SamplingRule(**values)
     if not (0 < rule.confidence < 1 and rule.relative_error > 0 and rule.minimum_runs >= 2):
         raise ValueError("sampling: confidence must be between 0 and 1, with at least 2 runs")
     return rule

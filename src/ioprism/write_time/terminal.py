@@ -10,11 +10,12 @@ from rich.console import Console
 from ioprism.model.samples import WritePattern
 from ioprism.reports.to_terminal import error_plot, facts, heading, name, table
 from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
-from ioprism.write_time.estimate import Estimate, PhaseEstimate
+from ioprism.write_time import limits
+from ioprism.write_time.estimate import Estimate, PhaseEstimate, StagePart
 from ioprism.write_time.evaluation import Evaluation, Underestimation
 from ioprism.write_time.fitting import BOOSTING, KINDS, STAGES, LinearFit
 from ioprism.write_time.loads import SYMBOLS, loads_of
-from ioprism.write_time.model import CLOSE, FAIR, WriteTimeModel
+from ioprism.write_time.model import WriteTimeModel
 from ioprism.write_time.sampling import SamplingProgress
 from ioprism.write_time.stage_model import StageFit
 from ioprism.write_time.steps import SamplingPlan
@@ -26,7 +27,8 @@ TITLES = {name: kind.title for name, kind in KINDS.items()} | {
     STAGES: "stages of the write path",
 }
 RATE_IS = {"given": "as given", "measured": "as measured so far", "assumed": "a guess: set --rate"}
-WORTH_IT = 1.05  # speedup from which a change is advised
+STAGE_COLUMNS = ("stage", "load", "per second")
+FEATURE_COLUMNS = ("feature", "coefficient", "unit", "stage")
 LEAK_NOTE = (
     "validated on samples of the test scales, as in the paper of 2019: the scores of these scales "
     "are too optimistic"
@@ -52,7 +54,13 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
     if trained.validation == LEAKING:
         rows.append(("caution", LEAK_NOTE))
     facts(console, [(label, name(value)) for label, value in rows])
-    _show_features(model, console)
+    if isinstance(model.fit, StageFit):
+        exponent = model.fit.shape.exponent
+        heading(console, f"Stages that matter, overlapping with exponent {exponent:g}")
+        table(console, STAGE_COLUMNS, learned_rows(model))
+    elif isinstance(model.fit, LinearFit):
+        heading(console, "Features that matter")
+        table(console, FEATURE_COLUMNS, learned_rows(model))
     heading(console, "On validation samples")
     table(
         console,
@@ -60,26 +68,11 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
         [
             (
                 TITLES[kind],
-                _percent(s.within_20),
-                _percent(s.within_30),
-                _percent(s.mean_error),
-                _percent(s.forward_error),
+                *map(_percent, (s.within_20, s.within_30, s.mean_error, s.forward_error)),
             )
             for kind, s in model.scores.items()
         ],
     )
-
-
-def _show_features(model: WriteTimeModel, console: Console) -> None:
-    rows = learned_rows(model)
-    if isinstance(model.fit, StageFit):
-        heading(
-            console, f"Stages that matter, overlapping with exponent {model.fit.shape.exponent:g}"
-        )
-        table(console, ("stage", "load", "per second"), rows)
-    elif isinstance(model.fit, LinearFit):
-        heading(console, "Features that matter")
-        table(console, ("feature", "coefficient", "unit", "stage"), rows)
 
 
 def learned_rows(model: WriteTimeModel) -> list[tuple[str, ...]]:
@@ -88,23 +81,17 @@ def learned_rows(model: WriteTimeModel) -> list[tuple[str, ...]]:
     if isinstance(fit, StageFit):
         loads = loads_of(model.system, model.facts.access)
         tied = {kept: loads[left_out].stage for left_out, kept in fit.tied}
+        named = [f"{load.stage} or {tied[n]}" if n in tied else load.stage
+                 for n, load in enumerate(loads)]  # fmt: skip
         return [
-            (
-                f"{load.stage} or {tied[n]}" if n in tied else load.stage,
-                load.name,
-                f"{1 / cost:.4g}",
-            )
-            for n, (load, cost) in enumerate(zip(loads, fit.costs, strict=True))
+            (name, load.name, f"{1 / cost:.4g}")
+            for name, load, cost in zip(named, loads, fit.costs, strict=True)
             if cost
         ]
     if isinstance(fit, LinearFit):
+        units = {"": "", "MB": "s/MB"}
         return [
-            (
-                f.name,
-                f"{value:.4g}",
-                f"s/{f.unit}" if f.unit == "MB" else f.unit and f"s/({f.unit})",
-                f.stage,
-            )
+            (f.name, f"{value:.4g}", units.get(f.unit, f"s/({f.unit})"), f.stage)
             for f, value in zip(model.features, fit.coefficients.tolist(), strict=True)
             if value
         ]
@@ -121,16 +108,7 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     table(
         console,
         ("samples", "number", "within 20 %", "within 30 %", level),
-        [
-            (
-                s.name,
-                format_count(len(s.measured)),
-                _percent(s.within(CLOSE)),
-                _percent(s.within(FAIR)),
-                _percent(s.coverage),
-            )
-            for s in evaluation.sets
-        ],
+        [(s.name, f"{len(s.measured):,}", *map(_percent, s.shares_close)) for s in evaluation.sets],
     )
     heading(console, "Other models: within 20 %")
     kinds = [fit.kind for fit in evaluation.model.beside]
@@ -142,7 +120,12 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
             for s in evaluation.sets
         ],
     )
-    _show_variability(evaluation, console)
+    ratios = evaluation.variability
+    if len(ratios.ratios):
+        heading(console, "Slowest over fastest run of the same write")
+        shares = (0.1, 0.5, 0.9, 0.99)
+        facts(console, [(f"{share:.0%} of patterns", f"up to {ratios.quantile(share):.2f}")
+                        for share in shares])  # fmt: skip
     for sample_set in evaluation.sets:
         if text := underestimation_text(sample_set.underestimated):
             console.print(f"\n  {sample_set.name}: {text}")
@@ -151,16 +134,6 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
             heading(console, f"Errors of the set {sample_set.name}, shortest writes left")
             for line in error_plot(sample_set.errors):
                 console.print(f"  {line}")
-
-
-def _show_variability(evaluation: Evaluation, console: Console) -> None:
-    ratios = evaluation.variability
-    if not len(ratios.ratios):
-        return
-    heading(console, "Slowest over fastest run of the same write")
-    shares = (0.1, 0.5, 0.9, 0.99)
-    rows = [(f"{share:.0%} of patterns", f"up to {ratios.quantile(share):.2f}") for share in shares]
-    facts(console, rows)
 
 
 def underestimation_text(split: Underestimation) -> str:
@@ -184,22 +157,14 @@ def show_estimate(estimate: Estimate, console: Console) -> None:
         console,
         [
             ("predicted", format_seconds(estimate.seconds)),
-            (f"{estimate.level:.0%} interval", _interval(estimate)),
-            (
-                "on a noisy system",
-                f"{format_seconds(estimate.noisy[0])} to {format_seconds(estimate.noisy[1])}",
-            ),
+            (f"{estimate.level:.0%} interval", _range(estimate.low, estimate.high)),
+            ("on a noisy system", _range(*estimate.noisy)),
             ("rate", format_rate(estimate.pattern.total_bytes / estimate.seconds)),
         ],
     )
     heading(console, "Where the time goes")
     rows = [
-        (
-            " or ".join((p.stage, *p.same_as)),
-            ", ".join(p.loads),
-            format_seconds(p.seconds),
-            f"{p.seconds / estimate.seconds:.0%}",
-        )
+        (*stage_names(p), format_seconds(p.seconds), f"{p.seconds / estimate.seconds:.0%}")
         for p in estimate.stages
     ]
     table(console, ("stage", "load", "time", "share"), rows)
@@ -211,6 +176,11 @@ def show_estimate(estimate: Estimate, console: Console) -> None:
         console.print(
             f"\n  The samples do not exclude that {' or '.join(estimate.may_lead)} takes most."
         )
+
+
+def stage_names(part: StagePart) -> tuple[str, str]:
+    """Name a stage with those that carried the same in all samples, and what it carries."""
+    return " or ".join((part.stage, *part.same_as)), ", ".join(part.loads)
 
 
 def symbols_of(formulas: Iterable[str]) -> list[tuple[str, str]]:
@@ -229,7 +199,7 @@ def show_phases(phases: Sequence[PhaseEstimate], console: Console) -> None:
             format_bytes(c.estimate.pattern.burst_bytes),
             format_seconds(c.duration),
             format_seconds(c.estimate.seconds),
-            _interval(c.estimate),
+            _range(c.estimate.low, c.estimate.high),
             f"{c.ratio:.2f}",
         )
         for c in phases
@@ -243,14 +213,20 @@ def show_tuning(tuning: Tuning, console: Console, *, most: int) -> None:
     show_estimate(tuning.now, console)
     heading(console, "Configurations that write the same bytes, fastest first")
     columns = ("nodes", "cores", "burst", "predicted", "interval", "speedup", "clear", "stripes")
-    rows = _alternative_rows(tuning.choices)[:most]
-    width = len(columns) if any(row[-1] for row in rows) else len(columns) - 1
-    table(console, columns[:width], [row[:width] for row in rows])
+    alternatives = _alternative_rows(tuning.choices)[:most]
+    width = len(columns) if any(row[-1] for row in alternatives) else len(columns) - 1
+    table(console, columns[:width], [row[:width] for row in alternatives])
     if any(choice.data_moves for choice in tuning.choices):
         console.print("\n  Sending data to fewer writers takes time that is not in these numbers.")
-    if tuning.choices and tuning.choices[0].speedup >= WORTH_IT:
-        _show_hints(tuning.choices[0], console)
-    _show_advice(tuning.advice, console)
+    best = tuning.choices[0] if tuning.choices else None
+    if best is not None and best.hints and best.speedup >= 1.0 + limits.SAME:
+        heading(console, "How to configure the first of them")
+        for hint in best.hints:
+            console.print(f"  {hint.middleware} ({hint.where}): {hint.listed}")
+    rows = advice_rows(tuning.advice)
+    if len(rows) > 1:
+        heading(console, "How often to write")
+        facts(console, rows)
 
 
 def group_alternatives(choices: Sequence[Alternative]) -> list[list[Alternative]]:
@@ -266,16 +242,16 @@ def group_alternatives(choices: Sequence[Alternative]) -> list[list[Alternative]
 def _alternative_rows(choices: Sequence[Alternative]) -> list[tuple[str, ...]]:
     return [
         (
-            f"{same[0].estimate.pattern.nodes}",
-            f"{same[0].estimate.pattern.cores_per_node}",
-            format_bytes(same[0].estimate.pattern.burst_bytes),
-            format_seconds(same[0].estimate.seconds),
-            _interval(same[0].estimate),
-            f"{same[0].speedup:.2f}",
-            "yes" if same[0].clear else "within error",
+            f"{first.estimate.pattern.nodes}",
+            f"{first.estimate.pattern.cores_per_node}",
+            format_bytes(first.estimate.pattern.burst_bytes),
+            format_seconds(first.estimate.seconds),
+            _range(first.estimate.low, first.estimate.high),
+            f"{first.speedup:.2f}",
+            "yes" if first.clear else "within error",
             stripe_counts(same),
         )
-        for same in group_alternatives(choices)
+        for first, same in ((same[0], same) for same in group_alternatives(choices))
     ]
 
 
@@ -285,15 +261,6 @@ def stripe_counts(choices: Sequence[Alternative]) -> str:
     if not counts[-1]:
         return ""
     return f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
-
-
-def _show_hints(choice: Alternative, console: Console) -> None:
-    if not choice.hints:
-        return
-    heading(console, "How to configure the first of them")
-    for hint in choice.hints:
-        settings = ", ".join(f"{key}={value}" for key, value in hint.settings.items())
-        console.print(f"  {hint.middleware} ({hint.where}): {settings}")
 
 
 def advice_rows(advice: CheckpointAdvice) -> list[tuple[str, str]]:
@@ -310,35 +277,19 @@ def advice_rows(advice: CheckpointAdvice) -> list[tuple[str, str]]:
     return rows
 
 
-def _show_advice(advice: CheckpointAdvice, console: Console) -> None:
-    rows = advice_rows(advice)
-    if len(rows) > 1:
-        heading(console, "How often to write")
-        facts(console, rows)
-
-
 def show_plan(planned: SamplingPlan, console: Console) -> None:
     """Print what sampling will take."""
-    cost = planned.cost
+    cost, known_from = planned.cost, RATE_IS[planned.rate_known_from]
     heading(console, "What sampling will take")
     facts(
         console,
         [
-            (
-                "patterns",
-                f"{format_count(cost.patterns)}, {format_count(planned.added)} of them new",
-            ),
+            ("patterns", f"{cost.patterns:,}, {planned.added:,} of them new"),
             ("largest run", format_bytes(cost.largest_run_bytes)),
             ("bytes", f"{format_bytes(cost.fewest_bytes)} to {format_bytes(cost.most_bytes)}"),
-            (
-                "time",
-                f"{format_seconds(cost.fewest_seconds)} to {format_seconds(cost.most_seconds)}",
-            ),
+            ("time", _range(cost.fewest_seconds, cost.most_seconds)),
             ("node-hours", f"at most {cost.node_hours:.3g}"),
-            (
-                "assuming",
-                f"{format_rate(planned.rate)} per node ({RATE_IS[planned.rate_known_from]})",
-            ),
+            ("assuming", f"{format_rate(planned.rate)} per node ({known_from})"),
         ],
     )
 
@@ -400,8 +351,8 @@ def configuration_text(pattern: WritePattern) -> str:
     return f"{nodes} x {cores} x {format_bytes(pattern.burst_bytes)}{stripes}{access}"
 
 
-def _interval(estimate: Estimate) -> str:
-    return f"{format_seconds(estimate.low)} to {format_seconds(estimate.high)}"
+def _range(low: float, high: float) -> str:
+    return f"{format_seconds(low)} to {format_seconds(high)}"
 
 
 def _percent(share: float | None) -> str:

@@ -9,39 +9,19 @@ worse than the best is taken: kinds that explain come before those that do not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from ioprism.model.samples import Sample, WritePattern
+from ioprism.write_time import fitting, limits
 from ioprism.write_time.features import CollinearPair, collinear_pairs
-from ioprism.write_time.fitting import (
-    BOOSTING,
-    KINDS,
-    STAGES,
-    Calibration,
-    Checks,
-    LinearFit,
-    Predictor,
-    Predicts,
-    Trees,
-    calibrate,
-    can_boost,
-    choose_fit,
-    first_as_good,
-    fit_trees,
-    forward_checks,
-    forward_error,
-    positive,
-    refit,
-)
 from ioprism.write_time.loads import NOT_SHARED, loads_of, parameters, whole_machine
 from ioprism.write_time.model import Score, WriteTimeModel, shares_within
-from ioprism.write_time.stage_model import TOGETHER, UNDECIDED, Shape, StageFit, fit_stages
+from ioprism.write_time.stage_model import Shape, StageFit, fit_stages
 from ioprism.write_time.system import FloatArray, System
 from ioprism.write_time.training_data import (
-    HELD_OUT,
     LEAKING,
     PreparedSamples,
     TrainingData,
@@ -49,16 +29,9 @@ from ioprism.write_time.training_data import (
     prepare,
 )
 
-CANDIDATES = (STAGES, "relative-lasso", "lasso", BOOSTING)
-MISLEADING = 1.05  # times the error without them, from which short samples are left out
-EXPONENTS = (5.0, 3.0, 2.0, 1.0)  # of those as good, the one nearest to a perfect pipeline
-CROWDING = (0.0, 0.05, 0.1, 0.2)
-OVERLAPS = (UNDECIDED, 1.0, TOGETHER)  # of files being created and data
-DEFAULT_EXPONENT = 3.0  # the exponent where samples are too few to tell
-MIN_SAMPLES_FOR_SHAPE = 30  # samples that tell how stages work together
-FOLDS = round(1.0 / HELD_OUT)
-MIN_LOG_LIKELIHOOD = 3.0  # a difference in log-likelihood that tells two shapes apart: 20 to 1
-STAGE_PENALTY = 0.02
+CANDIDATES = (fitting.STAGES, "relative-lasso", "lasso", fitting.BOOSTING)
+OVERLAPS = (limits.UNDECIDED, 1.0, limits.TOGETHER)  # of files being created and data
+FOLDS = round(1.0 / limits.HELD_OUT)
 AUTO = "auto"
 NO_BOOSTING = (
     "boosting was not considered: scikit-learn is not installed (pip install 'ioprism[boosting]')"
@@ -73,13 +46,13 @@ def without_misleading(data: TrainingData, system: System, access: str) -> Train
     if data.short is None:
         return data
     alone = replace(data, short=None)
-    if len(data.seconds) < MIN_SAMPLES_FOR_SHAPE:
+    if len(data.seconds) < limits.MIN_SAMPLES_FOR_SHAPE:
         return alone
     with_short, without = (
         float(np.mean(_errors(_fit_shape(samples, choose_shape(samples, system, access)), data)))
         for samples in (data, alone)
     )
-    return data if with_short <= MISLEADING * without else alone
+    return data if with_short <= (1.0 + limits.SAME) * without else alone
 
 
 def choose_shape(data: TrainingData, system: System, access: str = "write") -> Shape:
@@ -89,21 +62,21 @@ def choose_shape(data: TrainingData, system: System, access: str = "write") -> S
     """
     loads = loads_of(system, access)
     usual = Shape(
-        DEFAULT_EXPONENT,
-        STAGE_PENALTY,
+        limits.TOGETHER,
+        limits.STAGE_PENALTY,
         tuple(n for n, load in enumerate(loads) if load.stage == "metadata"),
         OVERLAPS[0],
         tuple(n for n, load in enumerate(loads) if load.stage not in NOT_SHARED),
         tuple(float(load) for load in whole_machine(system, access)),
     )
-    if len(data.seconds) < MIN_SAMPLES_FOR_SHAPE:
+    if len(data.seconds) < limits.MIN_SAMPLES_FOR_SHAPE:
         return usual
     shape = _likeliest(
         data,
         [
             replace(usual, exponent=exponent, crowding=crowding)
-            for crowding in CROWDING
-            for exponent in EXPONENTS
+            for crowding in limits.CROWDING
+            for exponent in limits.EXPONENTS
         ],
     )
     return _likeliest(data, [replace(shape, meeting=meeting) for meeting in OVERLAPS])
@@ -114,7 +87,7 @@ def _likeliest(data: TrainingData, shapes: Sequence[Shape]) -> Shape:
     known = data.with_short()
     misfit = np.array([np.mean(_errors(_fit_shape(data, shape), known)) for shape in shapes])
     unlikely = len(known.seconds) * np.log(np.maximum(misfit, 1e-9))
-    return shapes[int(np.argmax(unlikely <= unlikely.min() + MIN_LOG_LIKELIHOOD))]
+    return shapes[int(np.argmax(unlikely <= unlikely.min() + limits.MIN_LOG_LIKELIHOOD))]
 
 
 def _fit_shape(data: TrainingData, shape: Shape, *, with_bounds: bool = False) -> StageFit:
@@ -127,46 +100,26 @@ def _errors(fit: StageFit, data: TrainingData) -> FloatArray:
     return errors
 
 
-def check_forward(fit: Predictor, data: TrainingData, *, seed: int) -> Checks:
-    """Fit the small training scales in the same way, and predict the larger ones."""
-    return forward_checks(data, _recipe(fit, seed))
-
-
-def unseen_errors(fit: Predictor, data: TrainingData, *, seed: int) -> FloatArray:
+def unseen_errors(recipe: fitting.Recipe, data: TrainingData, *, seed: int) -> FloatArray:
     """Log(measured / predicted) of every sample, predicted by a fit to the other four fifths."""
     data = replace(data, held_out=np.zeros(len(data.seconds), dtype=bool))
     folds = np.random.default_rng(seed).permutation(len(data.seconds)) % FOLDS
-    recipe = _recipe(fit, seed)
     logarithms = np.empty(len(data.seconds))
     for fold in range(FOLDS):
-        predicted = recipe(data.part(folds != fold))(data.part(folds == fold))
-        logarithms[folds == fold] = np.log(
-            data.seconds[folds == fold] / positive(predicted, data.seconds)
-        )
+        fit = recipe(data.part(folds != fold))
+        logarithms[folds == fold] = fitting.log_ratios(fit, data.part(folds == fold), known=data)
     return logarithms
 
 
-def checks_of(fits: Mapping[str, Predictor], data: TrainingData, *, seed: int) -> dict[str, Checks]:
-    """Check every candidate that was fitted, in order of preference."""
-    return {name: check_forward(fits[name], data, seed=seed) for name in CANDIDATES if name in fits}
-
-
-def _recipe(fit: Predictor, seed: int) -> Callable[[TrainingData], Predicts]:
+def _recipe(fit: fitting.Predictor, seed: int) -> fitting.Recipe:
+    """Return how to fit other samples in the same way."""
     if isinstance(fit, StageFit):
-        return _stage_recipe(fit.shape)
-    if isinstance(fit, Trees):
-        return lambda seen: _predicts(fit_trees(seen, seed=seed))
-    if isinstance(fit, LinearFit):
-        return lambda seen: _predicts(refit(seen, KINDS[fit.kind], fit))
+        return lambda seen: _fit_shape(seen, fit.shape, with_bounds=True)
+    if isinstance(fit, fitting.Trees):
+        return lambda seen: fitting.fit_trees(seen, seed=seed)
+    if isinstance(fit, fitting.LinearFit):
+        return lambda seen: fitting.refit(seen, fitting.KINDS[fit.kind], fit)
     raise TypeError(f"{fit.kind} has no recipe")
-
-
-def _stage_recipe(shape: Shape) -> Callable[[TrainingData], Predicts]:
-    return lambda seen: _predicts(_fit_shape(seen, shape, with_bounds=True))
-
-
-def _predicts(fit: Predictor) -> Predicts:
-    return lambda ahead: fit.predict(ahead.table, ahead.loads)
 
 
 def train_model(
@@ -182,12 +135,19 @@ def train_model(
     prepared = prepare(samples, system, settings)
     access = prepared.facts.access
     prepared = replace(prepared, data=without_misleading(prepared.data, system, access))
-    stages = _fit_stage_model(prepared.data, system, access)
+    seen = prepared.data.part(~prepared.data.held_out).with_short()
+    shape = choose_shape(prepared.data, system, access)
+    stages = fit_stages(seen.loads, seen.seconds, shape, with_bounds=True)
     fits = _fits(prepared, stages, settings)
-    checks = checks_of(fits, prepared.data, seed=settings.seed) if _is_auto(settings) else {}
+    checks = {
+        name: fitting.forward_checks(prepared.data, _recipe(fits[name], settings.seed))
+        for name in CANDIDATES
+        if name in fits and settings.kind == AUTO and settings.validation != LEAKING
+    }
     scores = {name: _score(fit, prepared.validation, checks) for name, fit in fits.items()}
     fit = fits[_choose_kind_name(settings, scores, checks)]
-    ahead = checks.get(fit.kind) or check_forward(fit, prepared.data, seed=settings.seed)
+    recipe = _recipe(fit, settings.seed)
+    ahead = checks.get(fit.kind) or fitting.forward_checks(prepared.data, recipe)
     return WriteTimeModel(
         system=system,
         features=prepared.features,
@@ -195,7 +155,7 @@ def train_model(
         beside=tuple(f for f in fits.values() if f is not fit),
         stages=stages,
         scores=scores,
-        calibration=_calibration(fit, prepared, ahead, settings),
+        calibration=_calibration(fit, recipe, prepared, ahead, settings),
         facts=replace(
             prepared.facts,
             short_used=len(prepared.data.short.seconds) if prepared.data.short else 0,
@@ -206,47 +166,43 @@ def train_model(
     )
 
 
-def _is_auto(settings: TrainingSettings) -> bool:
-    return settings.kind == AUTO and settings.validation != LEAKING
-
-
-def _fit_stage_model(data: TrainingData, system: System, access: str) -> StageFit:
-    seen = data.part(~data.held_out).with_short()
-    shape = choose_shape(data, system, access)
-    return fit_stages(seen.loads, seen.seconds, shape, with_bounds=True)
-
-
 def _fits(
     prepared: PreparedSamples, stages: StageFit, settings: TrainingSettings
-) -> dict[str, Predictor]:
+) -> dict[str, fitting.Predictor]:
     """Fit all kinds; boosting only where it is wanted, as it takes longest."""
-    fits: dict[str, Predictor] = {STAGES: stages}
-    for name, kind in KINDS.items():
-        fits[name] = choose_fit(prepared.data, kind, validation=prepared.validation)
-    if settings.kind == BOOSTING or (settings.kind == AUTO and can_boost()):
-        fits[BOOSTING] = fit_trees(prepared.data.part(~prepared.data.held_out), seed=settings.seed)
+    fits: dict[str, fitting.Predictor] = {fitting.STAGES: stages}
+    for name, kind in fitting.KINDS.items():
+        fits[name] = fitting.choose_fit(prepared.data, kind, validation=prepared.validation)
+    if settings.kind == fitting.BOOSTING or (settings.kind == AUTO and fitting.can_boost()):
+        fits[fitting.BOOSTING] = fitting.fit_trees(
+            prepared.data.part(~prepared.data.held_out), seed=settings.seed
+        )
     return fits
 
 
 def _choose_kind_name(
-    settings: TrainingSettings, scores: Mapping[str, Score], checks: Mapping[str, Checks]
+    settings: TrainingSettings, scores: Mapping[str, Score], checks: Mapping[str, fitting.Checks]
 ) -> str:
     if settings.kind != AUTO:
         return settings.kind
     if any(checks.values()):
-        return first_as_good(checks)
-    return min((STAGES, "relative-lasso", "lasso"), key=lambda name: scores[name].mean_error)
+        return fitting.first_as_good(checks)
+    return min(
+        (fitting.STAGES, "relative-lasso", "lasso"), key=lambda name: scores[name].mean_error
+    )
 
 
 def _notes(settings: TrainingSettings, samples: Sequence[Sample], access: str) -> tuple[str, ...]:
     others = sorted({s.pattern.access for s in samples} - {access})
     left = f"the model is of {access}; the store also has {', '.join(others)} (--access)"
-    boosting = [NO_BOOSTING] if settings.kind == AUTO and not can_boost() else []
+    boosting = [NO_BOOSTING] if settings.kind == AUTO and not fitting.can_boost() else []
     return (*boosting, *([left] if others and settings.access is None else []))
 
 
-def _score(fit: Predictor, validation: TrainingData, checks: Mapping[str, Checks]) -> Score:
-    errors = np.abs(np.exp(-_residuals(fit, validation)) - 1.0)
+def _score(
+    fit: fitting.Predictor, validation: TrainingData, checks: Mapping[str, fitting.Checks]
+) -> Score:
+    errors = np.abs(np.exp(-fitting.log_ratios(fit, validation, known=validation)) - 1.0)
     ahead = checks.get(fit.kind)
     close, fair = shares_within(errors)
     return Score(
@@ -254,30 +210,24 @@ def _score(fit: Predictor, validation: TrainingData, checks: Mapping[str, Checks
         within_20=close,
         within_30=fair,
         mean_error=float(np.mean(errors)),
-        forward_error=forward_error(ahead) if ahead else None,
+        forward_error=fitting.forward_error(ahead) if ahead else None,
     )
 
 
 def _calibration(
-    fit: Predictor, prepared: PreparedSamples, ahead: Checks, settings: TrainingSettings
-) -> Calibration:
-    unconverged = prepared.unconverged
-    known = [_residuals(fit, prepared.validation)]
-    if len(prepared.data.seconds) >= MIN_SAMPLES_FOR_SHAPE:
-        known.append(unseen_errors(fit, prepared.data, seed=settings.seed))
-    return calibrate(
-        known,
-        ahead,
-        _residuals(fit, unconverged) if len(unconverged.seconds) else np.empty(0),
-        level=settings.level,
-    )
-
-
-def _residuals(fit: Predictor, data: TrainingData) -> FloatArray:
-    """Log(measured / predicted)."""
-    predicted = positive(fit.predict(data.table, data.loads), data.seconds)
-    residuals: FloatArray = np.log(data.seconds / predicted)
-    return residuals
+    fit: fitting.Predictor,
+    recipe: fitting.Recipe,
+    prepared: PreparedSamples,
+    ahead: fitting.Checks,
+    settings: TrainingSettings,
+) -> fitting.Calibration:
+    known = [fitting.log_ratios(fit, prepared.validation, known=prepared.validation)]
+    if len(prepared.data.seconds) >= limits.MIN_SAMPLES_FOR_SHAPE:
+        known.append(unseen_errors(recipe, prepared.data, seed=settings.seed))
+    noisy, unconverged = prepared.unconverged, np.empty(0)
+    if len(noisy.seconds):
+        unconverged = fitting.log_ratios(fit, noisy, known=noisy)
+    return fitting.calibrate(known, ahead, unconverged, level=settings.level)
 
 
 def _ranges(patterns: Sequence[WritePattern], system: System) -> dict[str, tuple[float, float]]:
@@ -285,8 +235,8 @@ def _ranges(patterns: Sequence[WritePattern], system: System) -> dict[str, tuple
     return {name: (float(value.min()), float(value.max())) for name, value in values.items()}
 
 
-def _collinear(fit: Predictor, prepared: PreparedSamples) -> tuple[CollinearPair, ...]:
-    if not isinstance(fit, LinearFit):
+def _collinear(fit: fitting.Predictor, prepared: PreparedSamples) -> tuple[CollinearPair, ...]:
+    if not isinstance(fit, fitting.LinearFit):
         return ()
     return collinear_pairs(
         prepared.data.table,

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ioprism.errors import AnalysisError
 from ioprism.model.samples import ACCESSES, Sample, WritePattern
+from ioprism.write_time import limits
 from ioprism.write_time.features import (
     Columns,
     Feature,
@@ -21,8 +22,6 @@ from ioprism.write_time.features import (
 from ioprism.write_time.loads import stage_loads
 from ioprism.write_time.system import BoolArray, FloatArray, System
 
-HELD_OUT = 0.2  # of every training scale, as in the paper of 2021
-MIN_SAMPLES = 5
 HONEST = "training-scales"
 LEAKING = "test-scales"
 
@@ -45,14 +44,9 @@ class TrainingData:
 
     def part(self, wanted: BoolArray) -> TrainingData:
         """Return some of the samples."""
-        return TrainingData(
-            self.table[wanted],
-            self.seconds[wanted],
-            self.nodes[wanted],
-            self.held_out[wanted],
-            self.loads[wanted] if len(self.loads) else self.loads,
-            self.short,
-        )
+        loads = self.loads[wanted] if len(self.loads) else self.loads
+        kept = {n: getattr(self, n)[wanted] for n in ("table", "seconds", "nodes", "held_out")}
+        return replace(self, **kept, loads=loads)
 
     def up_to(self, nodes: int) -> TrainingData:
         """Return the samples of at most this many nodes."""
@@ -63,14 +57,9 @@ class TrainingData:
         """Return these samples and the short ones."""
         if self.short is None:
             return self
-        mine, short = self, self.short
-        return TrainingData(
-            np.concatenate([mine.table, short.table]),
-            np.concatenate([mine.seconds, short.seconds]),
-            np.concatenate([mine.nodes, short.nodes]),
-            np.concatenate([mine.held_out, short.held_out]),
-            np.concatenate([mine.loads, short.loads]),
-        )
+        names = ("table", "seconds", "nodes", "held_out", "loads")
+        both = {n: np.concatenate([getattr(self, n), getattr(self.short, n)]) for n in names}
+        return replace(self, **both, short=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +142,6 @@ def fingerprint(pattern: WritePattern) -> str:
     return hashlib.sha256(repr(pattern.key).encode()).hexdigest()[:16]
 
 
-def usual_access(samples: Sequence[Sample]) -> str:
-    """Return the first kind of access that was sampled, in the order of ACCESSES."""
-    sampled = {s.pattern.access for s in samples}
-    return next((access for access in ACCESSES if access in sampled), ACCESSES[0])
-
-
 def prepare(
     samples: Sequence[Sample], system: System, settings: TrainingSettings
 ) -> PreparedSamples:
@@ -167,7 +150,8 @@ def prepare(
     Raises:
         AnalysisError: too few samples, a single scale, or nothing that varies.
     """
-    access = settings.access or usual_access(samples)
+    sampled = {s.pattern.access for s in samples}
+    access = settings.access or next((a for a in ACCESSES if a in sampled), ACCESSES[0])
     samples = [s for s in samples if s.pattern.access == access]
     samples_by_use = sort_samples(samples, system)
     inside = [s for s in samples_by_use.converged if s.pattern.nodes <= settings.max_nodes]
@@ -205,10 +189,10 @@ def prepare(
 def _check(
     inside: Sequence[Sample], sorted_samples: SortedSamples, settings: TrainingSettings
 ) -> None:
-    if len(inside) < MIN_SAMPLES:
+    if len(inside) < limits.MIN_SAMPLES:
         raise AnalysisError(
             f"only {len(inside)} converged samples of at most {settings.max_nodes} nodes, at least "
-            f"{MIN_SAMPLES} are needed ({len(sorted_samples.unconverged)} did not converge, "
+            f"{limits.MIN_SAMPLES} are needed ({len(sorted_samples.unconverged)} did not converge, "
             f"{len(sorted_samples.too_short)} are too short, "
             f"{len(sorted_samples.converged) - len(inside)} have more nodes).\n"
             "Hint: take more samples with `ioprism write-time sample`, or raise --max-nodes; the "
@@ -237,7 +221,7 @@ def _data(
     chance = np.random.default_rng(settings.seed)
     for scale in np.unique(nodes) if hold_out else ():
         members = chance.permutation(np.flatnonzero(nodes == scale))
-        held_out[members[: round(HELD_OUT * len(members))]] = True
+        held_out[members[: round(limits.HELD_OUT * len(members))]] = True
     if hold_out and not held_out.any():
         held_out[-1] = True
     return TrainingData(
@@ -260,7 +244,7 @@ def _leaking_validation(known: Sequence[Sample], settings: TrainingSettings) -> 
             f"Hint: use --validation {HONEST}, which also gives honest scores."
         )
     order = np.random.default_rng(settings.seed).permutation(len(beyond))
-    return [beyond[number] for number in order[: max(1, round(HELD_OUT * len(beyond)))]]
+    return [beyond[number] for number in order[: max(1, round(limits.HELD_OUT * len(beyond)))]]
 
 
 def _facts(

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from ioprism.errors import UsageError
-from ioprism.model.result import Result
+from ioprism.model.result import Result, pick
 from ioprism.model.samples import WritePattern
 from ioprism.write_time.estimate import Estimate, estimate_write
 from ioprism.write_time.model import WriteTimeModel
@@ -39,13 +39,7 @@ class Alternative:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return {
-            "speedup": self.speedup,
-            "clear": self.clear,
-            "data_moves": self.data_moves,
-            "hints": [
-                {"middleware": h.middleware, "where": h.where, "settings": dict(h.settings)}
-                for h in self.hints
-            ],
+            **pick(self, "speedup", "clear", "data_moves", "hints"),
             **self.estimate.to_dict(),
         }
 
@@ -76,11 +70,9 @@ class Tuning(Result):
             "now": self.now.to_dict(),
             "choices": [choice.to_dict() for choice in self.choices],
             "checkpoint": {
-                "write_seconds": advice.write_seconds,
+                **pick(advice, "write_seconds", "io_share", "least_interval"),
                 "young_interval": advice.young,
                 "daly_interval": advice.daly,
-                "io_share": advice.io_share,
-                "least_interval": advice.least_interval,
             },
         }
 
@@ -132,18 +124,13 @@ def checkpoint_advice(
     young = daly = least = None
     if mean_time_between_failures is not None:
         young = math.sqrt(2 * write_seconds * mean_time_between_failures)
-        daly = _daly(write_seconds, mean_time_between_failures)
+        # Daly's higher-order optimum; the time between failures where writes are as long.
+        ratio = write_seconds / (2 * mean_time_between_failures)
+        daly = young * (1 + math.sqrt(ratio) / 3 + ratio / 9) - write_seconds
+        daly = mean_time_between_failures if ratio >= 1 else daly
     if io_share is not None:
         least = write_seconds * (1 - io_share) / io_share
     return CheckpointAdvice(write_seconds, young, daly, io_share, least)
-
-
-def _daly(write: float, failures: float) -> float:
-    """Daly's higher-order optimum; the time between failures itself where writes are as long."""
-    if write >= 2 * failures:
-        return failures
-    ratio = write / (2 * failures)
-    return math.sqrt(2 * write * failures) * (1 + math.sqrt(ratio) / 3 + ratio / 9) - write
 
 
 def _candidates(
@@ -203,6 +190,8 @@ def _choice(now: Estimate, candidate: WritePattern, model: WriteTimeModel) -> Al
 
 
 MIB = 2**20
+MPI_INFO = "MPI_Info of MPI_File_open, or the file that ROMIO_HINTS names"
+ENGINE = "parameters of the engine BP5"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +201,11 @@ class MiddlewareHint:
     middleware: str
     where: str  # where the settings go
     settings: Mapping[str, str]
+
+    @property
+    def listed(self) -> str:
+        """The settings in one line."""
+        return ", ".join(f"{key}={value}" for key, value in self.settings.items())
 
 
 def hints(now: WritePattern, better: WritePattern) -> tuple[MiddlewareHint, ...]:
@@ -223,31 +217,20 @@ def hints(now: WritePattern, better: WritePattern) -> tuple[MiddlewareHint, ...]
     listed: list[MiddlewareHint] = []
     stripes = better.stripe_count if better.stripe_count != now.stripe_count else None
     if better.files < now.files:
-        listed += [_mpi_io(better), _adios(better)]
+        mpi_io = {
+            "romio_cb_write": "enable",
+            "cb_nodes": str(better.files),
+            "cb_config_list": f"*:{better.cores_per_node}",
+            "cb_buffer_size": str(min(64 * MIB, max(MIB, better.burst_bytes))),
+        }
+        if better.stripe_count is not None:
+            mpi_io["striping_factor"] = str(better.stripe_count)
+        adios = {"NumAggregators": str(better.files), "NumSubFiles": str(better.files)}
+        listed += [
+            MiddlewareHint("MPI-IO", MPI_INFO, mpi_io),
+            MiddlewareHint("ADIOS2", ENGINE, {"AggregationType": "TwoLevelShm", **adios}),
+        ]
     if stripes is not None:
         command = {"lfs setstripe": f"-c {stripes} FOLDER"}
         listed.append(MiddlewareHint("Lustre", "before the files are created", command))
     return tuple(listed)
-
-
-def _mpi_io(better: WritePattern) -> MiddlewareHint:
-    settings = {
-        "romio_cb_write": "enable",
-        "cb_nodes": str(better.files),
-        "cb_config_list": f"*:{better.cores_per_node}",
-        "cb_buffer_size": str(min(64 * MIB, max(MIB, better.burst_bytes))),
-    }
-    if better.stripe_count is not None:
-        settings |= {"striping_factor": str(better.stripe_count)}
-    return MiddlewareHint(
-        "MPI-IO", "MPI_Info of MPI_File_open, or the file that ROMIO_HINTS names", settings
-    )
-
-
-def _adios(better: WritePattern) -> MiddlewareHint:
-    settings = {
-        "AggregationType": "TwoLevelShm",
-        "NumAggregators": str(better.files),
-        "NumSubFiles": str(better.files),
-    }
-    return MiddlewareHint("ADIOS2", "parameters of the engine BP5", settings)

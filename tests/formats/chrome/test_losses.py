@@ -38,7 +38,7 @@ def test_what_was_missing_when_it_was_written_is_said_again(tmp_path: Path) -> N
 
 
 def _events(path: Path) -> list[str]:
-    return [read.content["args"]["file"] for read in objects(path, Damage())]
+    return [content["args"]["file"] for content, _ in objects(path, Damage())]
 
 
 @pytest.mark.parametrize("before", range(65500, 65515))

@@ -33,18 +33,19 @@ def ident(path: Path) -> str:
     return path.name[:40]
 
 
-@pytest.fixture(params=SMALL, ids=ident)
+# Tests run log by log: each is read once, and closed before the next one.
+@pytest.fixture(scope="module", params=SMALL, ids=ident)
 def path(request: pytest.FixtureRequest) -> Path:
     found: Path = request.param
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def log(path: Path) -> Log:
     return read_log(path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def trace(path: Path) -> Trace:
     return DarshanReader().read(path)  # its partitions as the reader makes them
 

@@ -209,3 +209,19 @@ def test_calls_that_were_detached_or_ended_with_their_process_are_not_missed(
 
     assert moves(trace) == [("/a", None, 9)]
     assert not trace.completeness.warnings
+
+
+def test_a_lock_is_named_with_its_command(tmp_path: Path) -> None:
+    trace = read_text(
+        tmp_path,
+        """7 1700000000.000000 openat(AT_FDCWD, "/data/a", O_RDWR) = 3</data/a> <0.000010>
+7 1700000000.100000 fcntl(3</data/a>, F_GETFL) = 0x2 (flags O_RDWR) <0.000010>
+7 1700000000.200000 fcntl(3</data/a>, F_SETLKW, {l_type=F_WRLCK, l_len=0}) = 0 <0.000100>
+7 1700000000.300000 flock(3</data/a>, LOCK_EX) = 0 <0.000100>
+7 1700000000.400000 write(3</data/a>, "x", 1) = 1 <0.000010>
+""",
+    )
+
+    assert trace.events()["function"].cast(pl.String).to_list() == [
+        "openat", "fcntl", "fcntl F_SETLKW", "flock", "write",
+    ]  # fmt: skip

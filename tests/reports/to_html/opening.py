@@ -10,6 +10,23 @@ from ioprism import Report
 
 WIDE = {"width": 1440, "height": 900}
 PHONE = {"width": 390, "height": 844}
+# Counts what a page has put off to a later moment: pictures to draw and timers of up to a second.
+COUNT_PENDING = """(() => {
+  const pending = new Set();
+  const counted = (start, cancel, counts) => {
+    const begin = window[start], end = window[cancel];
+    window[start] = (work, after, ...rest) => {
+      const id = begin(
+        (...given) => { pending.delete(start + id); work(...given); }, after, ...rest);
+      if (counts(after)) pending.add(start + id);
+      return id;
+    };
+    window[cancel] = (id) => { pending.delete(start + id); end(id); };
+  };
+  counted('setTimeout', 'clearTimeout', (after) => !(after > 1000));
+  counted('requestAnimationFrame', 'cancelAnimationFrame', () => true);
+  window.nothingPending = () => pending.size === 0;
+})()"""
 
 
 def written(report: Report, folder: Path, name: str = "page.html") -> Path:
@@ -23,6 +40,7 @@ def opened(screen: Page, path: Path, *, link: str = "", size: dict[str, int] | N
     """Return the page once its first picture is there."""
     screen.set_default_timeout(20_000)
     screen.set_viewport_size(size or WIDE)  # type: ignore[arg-type]
+    screen.add_init_script(COUNT_PENDING)
     screen.goto(path.as_uri() + link)
     screen.wait_for_selector("html[data-ready]", state="attached")
     return screen
@@ -30,7 +48,10 @@ def opened(screen: Page, path: Path, *, link: str = "", size: dict[str, int] | N
 
 def settled(page: Page) -> Page:
     """Wait until movements, details and the link have followed."""
-    page.wait_for_timeout(500)
+    # Events of the last input come first; a timer may ask for a picture, and that for another.
+    for _ in range(3):
+        page.evaluate("() => new Promise((seen) => requestAnimationFrame(() => setTimeout(seen)))")
+        page.wait_for_function("() => nothingPending()", polling=10)
     return page
 
 

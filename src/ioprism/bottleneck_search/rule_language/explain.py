@@ -17,31 +17,33 @@ from ioprism.views.records import FIELDS
 
 # What needs no telling of a record that costs more than its peers.
 COMMONPLACE = ("large_transfers",)
+# What a record is compared with, in the list over all views.
+PEERS = ("factor", "peers_seconds", "same_work", "alike", "records", "window_start",
+         "window_end")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdicts:
-    """For each bottleneck, in the order of the table, what holds."""
+def apply_rules(table: pl.DataFrame, rules: Sequence[BottleneckRule]) -> pl.DataFrame:
+    """Test every reason of every rule on all bottlenecks, in one pass over the columns.
 
-    holds: pl.DataFrame  # a column of flags for each reason of each rule
-    explained: pl.Series
-
-
-def apply_rules(table: pl.DataFrame, rules: Sequence[BottleneckRule]) -> Verdicts:
-    """Test every reason of every rule on all bottlenecks, in one pass over the columns."""
+    Returns:
+        A column of flags for each reason of each rule, in the order of the table.
+    """
     everywhere = pl.col("severity").is_not_null()  # a literal holds for all or none
     conditions = (
         (rule.condition.compute & reason.condition.compute & everywhere).alias(_key(rule, number))
         for rule in rules
         for number, reason in enumerate(rule.reasons)
     )
-    holds = table.lazy().select(conditions).collect()  # what conditions share is computed once
+    return table.lazy().select(conditions).collect()  # what conditions share is computed once
+
+
+def _is_explained(holds: pl.DataFrame, rules: Sequence[BottleneckRule], height: int) -> pl.Series:
     explaining = [
         _key(rule, n) for rule in rules if rule.explains for n in range(len(rule.reasons))
     ]
     if not explaining or not holds.height:
-        return Verdicts(holds, pl.Series("explained", [False] * table.height, dtype=pl.Boolean))
-    return Verdicts(holds, holds.select(explained=pl.any_horizontal(explaining)).to_series())
+        return pl.Series("explained", [False] * height, dtype=pl.Boolean)
+    return holds.select(explained=pl.any_horizontal(explaining)).to_series()
 
 
 def _key(rule: BottleneckRule, of: int | str) -> str:
@@ -64,10 +66,10 @@ def explain_bottlenecks(
     """
     if bottlenecks.one_list:
         rules = [rule for rule in rules if rule.explains and rule.key not in COMMONPLACE]
-    verdicts = apply_rules(bottlenecks.table, rules)
-    table = bottlenecks.table.with_columns(verdicts.explained)
+    holds = apply_rules(bottlenecks.table, rules)
+    table = bottlenecks.table.with_columns(_is_explained(holds, rules, bottlenecks.table.height))
     if not bottlenecks.one_list:
-        table = table.with_columns(leaders(table, verdicts.holds))
+        table = table.with_columns(leaders(table, holds))
     told = _page(table, top, page, per_view=not bottlenecks.one_list, fold=fold)
     by_view = dict(table.filter("explained").group_by("view").agg(pl.len()).iter_rows())
     return Bottlenecks(
@@ -76,10 +78,10 @@ def explain_bottlenecks(
             replace(view, explained=by_view.get(".".join(view.view), 0))
             for view in bottlenecks.views
         ),
-        bottlenecks=tuple(_bottlenecks(table, verdicts, told, rules)),
+        bottlenecks=tuple(_bottlenecks(table, holds, told, rules)),
         found=table.height,
-        unexplained=int((~verdicts.explained).sum()),
-        groups=() if bottlenecks.one_list else alike_groups(table, verdicts.holds),
+        unexplained=int((~table["explained"]).sum()),
+        groups=() if bottlenecks.one_list else alike_groups(table, holds),
         settings=settings or {},
         table=table.select(
             *_front(table), pl.exclude("number", "leader", "members", "^.*_code$", *_front(table))
@@ -119,10 +121,11 @@ class _Wording:
 
 
 def _bottlenecks(
-    table: pl.DataFrame, verdicts: Verdicts, rows: pl.Series, rules: Sequence[BottleneckRule]
+    table: pl.DataFrame, holds: pl.DataFrame, rows: pl.Series, rules: Sequence[BottleneckRule]
 ) -> Iterator[Bottleneck]:
-    told = table[rows.to_list()] if len(rows) else table.clear()
-    holds = verdicts.holds[rows.to_list()] if len(rows) else verdicts.holds.clear()
+    told, holds = (
+        frame[rows.to_list()] if len(rows) else frame.clear() for frame in (table, holds)
+    )
     numbers = told.select(
         value.compute.alias(_key(rule, name))
         for rule in rules
@@ -160,7 +163,11 @@ def _reasons(
 
 def _bottleneck(row: Mapping[str, Any], reasons: tuple[Reason, ...]) -> Bottleneck:
     view = tuple(row["view"].split("."))
-    record: dict[str, Name] = {name: row[PREFIX + name] for name in view if _names(row, name, view)}
+    record: dict[str, Name] = {  # in a drill-down only the last view names it
+        name: row[PREFIX + name]
+        for name in view
+        if row.get(PREFIX + name) is not None or name == view[-1]
+    }
     return Bottleneck(
         id=row["id"],
         view=view,
@@ -177,24 +184,12 @@ def _bottleneck(row: Mapping[str, Any], reasons: tuple[Reason, ...]) -> Bottlene
         function=row["function"],
         excess_seconds=row.get("excess_seconds", row["excess_time"]),
         views=tuple((row.get("views") or row["view"].replace(".", "+")).split(", ")),
-        peers=_peers(row),
+        peers={name: row[name] for name in PEERS if row.get(name) is not None},
         members=tuple(row.get("members") or ()),
         title=sentence(row, reasons),
         fields={name: row[name] for name in FIELDS if name in row},
         reasons=reasons,
     )
-
-
-def _peers(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record is compared with, in the list over all views."""
-    names = ("factor", "peers_seconds", "same_work", "alike", "records", "window_start",
-             "window_end")  # fmt: skip
-    return {name: row[name] for name in names if row.get(name) is not None}
-
-
-def _names(row: Mapping[str, Any], name: str, view: tuple[str, ...]) -> bool:
-    """Whether this view names the record: in a drill-down only the last one does."""
-    return row.get(PREFIX + name) is not None or name == view[-1]
 
 
 PLURALS = {"process": "processes", "directory": "directories", "time": "time buckets"}
@@ -206,7 +201,9 @@ def sentence(row: Mapping[str, Any], reasons: Sequence[Reason]) -> str:
     if "lead" not in row:
         return ""
     why = f": {reasons[0].message}" if reasons else ""
-    return f"{_who(row)} {_comparison(row)}{_when(row)}{why}"
+    start, end = row.get("window_start"), row.get("window_end")
+    when = "" if start is None or end is None else f", from second {start:g} to {end:g}"
+    return f"{_who(row)} {_comparison(row)}{when}{why}"
 
 
 def _who(row: Mapping[str, Any]) -> str:
@@ -240,11 +237,6 @@ def _comparison(row: Mapping[str, Any]) -> str:
         times = row["slowest_process_time"] / row["peers_seconds"]
         return f"takes {times:.3g} times the median {kind} for the same calls, {excess} more"
     return f"takes {time}, {excess} of it more than its data and its peers explain"
-
-
-def _when(row: Mapping[str, Any]) -> str:
-    start, end = row.get("window_start"), row.get("window_end")
-    return "" if start is None or end is None else f", from second {start:g} to {end:g}"
 
 
 SAME = ("view", "label", "reasons")

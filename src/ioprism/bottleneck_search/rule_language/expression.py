@@ -84,6 +84,10 @@ FUNCTIONS: Mapping[str, tuple[int, Callable[[list[pl.Expr]], pl.Expr]]] = {
     "max": (9, pl.max_horizontal),
     "coalesce": (9, pl.coalesce),
 }
+_JOINS: Mapping[type[ast.boolop], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
+    ast.And: operator.and_,
+    ast.Or: operator.or_,
+}
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
@@ -105,9 +109,9 @@ def compile_condition(
     Raises:
         ExpressionError: the text is not a condition over these fields.
     """
-    compiler, value = _compile(text, fields, definitions)
-    compute = compiler.condition(value).compute.fill_null(False)
-    return replace(value, compute=compute, parts=compiler.parts)
+    compiler = _Compiler(text, fields, definitions)
+    value = compiler.condition(compiler.value(_tree(text)))
+    return replace(value, compute=value.compute.fill_null(False), parts=compiler.parts)
 
 
 def compile_quantity(
@@ -121,20 +125,9 @@ def compile_quantity(
     Raises:
         ExpressionError: the text is not a quantity over these fields.
     """
-    compiler, value = _compile(text, fields, definitions)
-    return replace(compiler.quantity(value), parts=compiler.parts)
-
-
-def _compile(
-    text: str, fields: Mapping[str, Dimension], definitions: Mapping[str, Value]
-) -> tuple[_Compiler, Value]:
-    if not isinstance(text, str):
-        raise ExpressionError("an expression must be text", text=printable(str(text))[:80], at=0)
-    if len(text) > LONGEST:
-        raise ExpressionError(f"it is longer than {LONGEST} characters", text=text, at=LONGEST)
-    numbers = {match.start(): _number(match, text) for match in _NUMBER.finditer(text)}
-    compiler = _Compiler(text, numbers, fields, definitions)
-    return compiler, compiler.value(_tree(text))
+    compiler = _Compiler(text, fields, definitions)
+    value = compiler.quantity(compiler.value(_tree(text)))
+    return replace(value, parts=compiler.parts)
 
 
 def _number(match: re.Match[str], text: str) -> tuple[float, Dimension]:
@@ -195,18 +188,17 @@ class _Compiler:
     """Walks the tree of one expression; checks dimensions as it goes."""
 
     def __init__(
-        self,
-        text: str,
-        numbers: Mapping[int, tuple[float, Dimension]],
-        fields: Mapping[str, Dimension],
-        definitions: Mapping[str, Value],
+        self, text: str, fields: Mapping[str, Dimension], definitions: Mapping[str, Value]
     ) -> None:
-        self.text = text
-        self.numbers = numbers
-        self.fields = fields
-        self.definitions = definitions
-        self.depth = 0
-        self.parts = 0
+        if not isinstance(text, str):
+            raise ExpressionError(
+                "an expression must be text", text=printable(str(text))[:80], at=0
+            )
+        if len(text) > LONGEST:
+            raise ExpressionError(f"it is longer than {LONGEST} characters", text=text, at=LONGEST)
+        self.text, self.fields, self.definitions = text, fields, definitions
+        self.numbers = {match.start(): _number(match, text) for match in _NUMBER.finditer(text)}
+        self.depth = self.parts = 0
 
     def error(self, message: str, at: int, hint: str | None = None) -> ExpressionError:
         return ExpressionError(message, text=self.text, at=at, hint=hint)
@@ -216,8 +208,11 @@ class _Compiler:
         if self.depth > DEEPEST:
             raise self.error(_TOO_DEEP, node.col_offset)
         match node:
-            case ast.BoolOp():
-                value = self.join_conditions(node)
+            case ast.BoolOp(op=joining, values=inner):
+                parts = list(map(self.value, inner))
+                joined = reduce(_JOINS[type(joining)], [self.condition(p).compute for p in parts])
+                fields = frozenset[str]().union(*(part.fields for part in parts))
+                value = Value(joined, None, parts[0].at, fields)
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 inside = self.condition(self.value(inner))
                 value = Value(~inside.compute, None, node.col_offset, inside.fields)
@@ -266,14 +261,6 @@ class _Compiler:
                 f"it has more than {MOST_PARTS} parts once its values are written out", at,
                 "a value counts as often as it is used, and a divisor twice.",
             )  # fmt: skip
-
-    def join_conditions(self, node: ast.BoolOp) -> Value:
-        join = operator.and_ if isinstance(node.op, ast.And) else operator.or_
-        parts = list(map(self.value, node.values))
-        for part in parts:
-            self.condition(part)
-        fields = frozenset[str]().union(*(part.fields for part in parts))
-        return Value(reduce(join, [part.compute for part in parts]), None, parts[0].at, fields)
 
     def comparison(self, node: ast.Compare) -> Value:
         left = self.quantity(self.value(node.left))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -32,21 +33,13 @@ TEXT_FIELDS = ("function",)  # fields that hold a name, not a number
 _PART = re.compile(r"\{\{|\}\}|\{(?P<name>[a-z_][a-z0-9_]*)(?::(?P<form>[a-z]+))?\}|[{}]")
 
 
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3g}"
-
-
-def _percent(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.1%}"
-
-
 FORMATS: Mapping[str, Callable[[float | None], str]] = {
     "seconds": format_seconds,
     "bytes": format_bytes,
     "count": format_count,
-    "percent": _percent,
+    "percent": lambda value: "unknown" if value is None else f"{value:.1%}",
     "rate": format_rate,
-    "number": _number,
+    "number": lambda value: "unknown" if value is None else f"{value:.3g}",
 }
 _DEFAULTS: Mapping[Dimension | None, str] = {
     SECONDS: "seconds",
@@ -63,6 +56,12 @@ class Place:
     name: str
     form: str
 
+    def show(self, value: float | str | None) -> str:
+        """Put a value into words."""
+        if isinstance(value, str) or self.name in TEXT_FIELDS:
+            return printable(str(value or "unknown call"))
+        return FORMATS[self.form](value)
+
 
 @dataclass(frozen=True, slots=True)
 class Template:
@@ -78,15 +77,8 @@ class Template:
     def fill(self, values: Mapping[str, float | str | None]) -> str:
         """Put values in; names from a trace are made harmless."""
         return "".join(
-            part if isinstance(part, str) else _format_place(part, values[part.name])
-            for part in self.parts
+            part if isinstance(part, str) else part.show(values[part.name]) for part in self.parts
         )
-
-
-def _format_place(place: Place, value: float | str | None) -> str:
-    if isinstance(value, str) or place.name in TEXT_FIELDS:
-        return printable(str(value or "unknown call"))
-    return FORMATS[place.form](value)
 
 
 def compile_template(text: str, *, dimensions: Mapping[str, Dimension | None]) -> Template:
@@ -263,7 +255,10 @@ def _parsed_yaml(text: str, name: str) -> Any:  # noqa: ANN401 - whatever the fi
 def _rules(content: Mapping[str, Any], file: str) -> dict[str, BottleneckRule | None]:
     if len(content) > MOST_RULES:
         raise RuleError(f"{file}: there are more than {MOST_RULES} rules.")
-    return {key: _Entry(file, key, entry).rule() for key, entry in content.items()}
+    rules_by_key = {}
+    for key, entry in content.items():
+        rules_by_key[key] = _Entry(file, key, entry).rule()
+    return rules_by_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,12 +276,15 @@ class _Entry:
         self._check_form()
         if self.entry.get("enabled", True) is False:
             return None
-        values = dict(self._values())
+        values = self._values()
+        text = self.entry.get("condition", "true")
+        with self._naming("condition"):
+            condition = compile_condition(text, fields=DIMENSIONS, definitions=values)
         known = {n: v.dimension for n, v in values.items()} | dict(DIMENSIONS)
         return BottleneckRule(
             key=self.key,
             name=printable(str(self.entry.get("name", self.key))),
-            condition=self._condition("condition", self.entry.get("condition", "true"), values),
+            condition=condition,
             values=values,
             reasons=tuple(self._reasons(values, known)),
             explains=self.entry.get("explains", True) is not False,
@@ -304,7 +302,7 @@ class _Entry:
                 f"Hint: a rule has {', '.join(sorted(_RULE_KEYS))}."
             )
 
-    def _values(self) -> Iterator[tuple[str, Value]]:
+    def _values(self) -> dict[str, Value]:
         entries = self.entry.get("values", {})
         if not isinstance(entries, dict):
             raise self.wrong("`values` is a table of names and expressions.")
@@ -313,17 +311,17 @@ class _Entry:
             taken = name in DIMENSIONS or name in KEYWORDS or name in TEXT_FIELDS
             if not isinstance(name, str) or not _KEY.fullmatch(name) or taken:
                 raise self.wrong(f"the value {printable(str(name))[:80]!r} needs another name.")
-            try:
+            with self._naming(f"values.{name}"):
                 known[name] = compile_quantity(text, fields=DIMENSIONS, definitions=known)
-            except ExpressionError as error:
-                raise self.wrong(f"values.{name}, {error}") from error
-            yield name, known[name]
+        return known
 
-    def _condition(self, where: str, text: Any, values: Mapping[str, Value]) -> Value:  # noqa: ANN401
+    @contextmanager
+    def _naming(self, place: str) -> Iterator[None]:
+        """Say of an expression that is wrong where it is."""
         try:
-            return compile_condition(text, fields=DIMENSIONS, definitions=values)
+            yield
         except ExpressionError as error:
-            raise self.wrong(f"{where}, {error}") from error
+            raise self.wrong(f"{place}, {error}") from error
 
     def _reasons(
         self, values: Mapping[str, Value], known: Mapping[str, Dimension | None]
@@ -338,9 +336,9 @@ class _Entry:
             message = entry.get("message")
             if not isinstance(message, str) or not message:
                 raise self.wrong(f"{where} needs a message.")
-            try:
+            with self._naming(f"message of {where}"):
                 template = compile_template(message, dimensions=known)
-            except ExpressionError as error:
-                raise self.wrong(f"message of {where}, {error}") from error
-            condition = entry.get("condition", "true")
-            yield ReasonRule(self._condition(f"condition of {where}", condition, values), template)
+            text = entry.get("condition", "true")
+            with self._naming(f"condition of {where}"):
+                condition = compile_condition(text, fields=DIMENSIONS, definitions=values)
+            yield ReasonRule(condition, template)

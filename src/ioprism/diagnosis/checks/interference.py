@@ -15,13 +15,11 @@ from ioprism.diagnosis.limits import MINOR, NEARLY_ALL, Limits
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
 from ioprism.diagnosis.rows import READ, Flags, Floats, Ints, medians_by, outlier_test
+from ioprism.model.arrays import median
 from ioprism.model.verdict import Decision
 
 MAX_STEPS = 100  # phases, or groups of neighbouring ones, that are searched for a slow run
 PERMUTATIONS = 1999  # of the phases, for the probability of a run by chance
-MIN_RANKS = 0.6  # of the ranks must be slower, for other jobs to be the reason
-MIN_BINS = 2.0  # of a heat map by which slow phases are longer
-BIN_ERROR = 0.4  # of a bin by which phases seem longer or shorter
 DECIDE = Decision(
     "run the job again at another time, or give the servers' counters",
     "ioprism diagnose LOG --servers STORE",
@@ -52,7 +50,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     phase, rank, level = phase[compared], rank[compared], level[compared]
     present, levels = medians_by(phase, level)
     main = (
-        observed.stall[present] > MINOR * np.median(observed.stall[present])
+        observed.stall[present] > MINOR * median(observed.stall[present])
         if len(present)
         else present
     )
@@ -66,7 +64,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     inside[run[0] : run[1] + 1] = True
     member = np.isin(phase, present[inside])
     p_value = _chance(levels, inside, limits)
-    if p_value > limits.significance or not _everywhere(rank, level, member, limits.slower):
+    if p_value > limits.significance or not _everywhere(rank, level, member, limits):
         return None
     slow = np.isin(np.arange(len(observed.phases)), present[inside])
     if slow[0] and _is_cold(observed, slow):
@@ -87,12 +85,10 @@ def _proposal(
     """Sessions of the slow phases take what they take in other phases."""
     factor = np.ones((len(observed.phases), observed.io_ranks))
     factor[phase, rank] = np.where(slow[phase], np.exp(-np.maximum(0.0, level)), 1.0)
-    own = observed.rows.rank >= 0
-    ratio = np.where(own, factor[observed.phase, np.maximum(observed.rows.rank, 0)], 1.0)
-    chain = observed.own * ratio
+    chain = observed.own * observed.of_sessions(factor, 1.0)
     healthy = observed.stall[~slow & (observed.stall > 0)]
     # Phases of the same work last at most as long as the others do.
-    usual = float(np.median(healthy)) if len(healthy) else 0.0
+    usual = median(healthy) if len(healthy) else 0.0
     waiting = np.where(slow, np.minimum(observed.waiting_after(chain), usual), observed.waiting)
     likely = Scenario(chain, waiting=waiting)
     changed = slow[observed.phase] & observed.rows.moves_data
@@ -117,13 +113,13 @@ def _span(observed: Observed, slow: Flags) -> dict[str, float]:
     return {"from": float(begin), "to": float((phases.end[last] + after) / 2)}
 
 
-def _everywhere(rank: Ints, level: Floats, member: Flags, slower: float) -> bool:
+def _everywhere(rank: Ints, level: Floats, member: Flags, limits: Limits) -> bool:
     """Whether most ranks are slower then, not only one part of the system."""
     ranks, then = medians_by(rank[member], level[member])
     others, usual = medians_by(rank[~member], level[~member])
     both, mine, theirs = np.intersect1d(ranks, others, return_indices=True)
     return len(both) > 0 and bool(
-        (then[mine] > usual[theirs] + np.log(slower) / 2).mean() >= MIN_RANKS
+        (then[mine] > usual[theirs] + np.log(limits.slower) / 2).mean() >= limits.everywhere
     )
 
 
@@ -137,14 +133,14 @@ def _chance(levels: Floats, inside: Flags, limits: Limits) -> float:
             float(levels[inside][0]), levels[~inside], min_spread=limits.part_spread
         )
         return min(1.0, len(levels) * test)
-    above = levels - float(np.median(levels)) - np.log(limits.slower)
+    above = levels - median(levels) - np.log(limits.slower)
     shuffled = np.random.default_rng(seed=1).permuted(
         np.broadcast_to(above, (PERMUTATIONS, len(above))), axis=1
     )
     most = _largest_run(above[None, :])[0]
     by_order = float((1 + (_largest_run(shuffled) >= most - 1e-12).sum()) / (1 + PERMUTATIONS))
     tried = len(levels) * (len(levels) + 1) / 2
-    middle = float(np.median(levels[inside]))
+    middle = median(levels[inside])
     by_size = tried * outlier_test(
         middle, levels[~inside], min_spread=limits.part_spread, values=int(inside.sum())
     )
@@ -163,7 +159,7 @@ def _largest_run(values: Floats) -> Floats:
 def best_run(level: Floats, slower: float) -> tuple[int, int] | None:
     """The run of neighbours, less than half of all, that stands out most."""
     step = -(-len(level) // MAX_STEPS)
-    levels = np.array([np.median(level[b : b + step]) for b in range(0, len(level), step)])
+    levels = np.array([median(level[b : b + step]) for b in range(0, len(level), step)])
     best, most = None, 0.0
     for first in range(len(levels)):
         for last in range(first, min(len(levels), first + (len(levels) - 1) // 2)):
@@ -179,11 +175,11 @@ def best_run(level: Floats, slower: float) -> tuple[int, int] | None:
 
 def _slow_bins(observed: Observed, heat: HeatPhases) -> Iterator[Proposal]:
     """The same by the heat map, where counters show no phases."""
-    limits = observed.limits
+    limits, (error, least) = observed.limits, observed.limits.heat_bins
     moved, seconds = np.array([sum(phase.values()) for phase in heat.moved]), np.array(heat.seconds)
     if len(moved) < limits.min_phases:
         return
-    present = np.flatnonzero(moved > MINOR * np.median(moved))
+    present = np.flatnonzero(moved > MINOR * median(moved))
     if len(present) < limits.min_phases:
         return
     cost = seconds[present] / moved[present]
@@ -193,13 +189,16 @@ def _slow_bins(observed: Observed, heat: HeatPhases) -> Iterator[Proposal]:
     slow = present[run[0] : run[1] + 1]
     healthy = np.setdiff1d(present, slow)
     longer = seconds - moved * float(np.mean(seconds[healthy] / moved[healthy]))
-    if longer[slow].min() < MIN_BINS * heat.width or not _everywhere_in_bins(
-        heat, slow, healthy, limits.slower
+    if longer[slow].min() < least * heat.width or not _everywhere_in_bins(
+        heat, slow, healthy, limits
     ):
         return
     tried = len(present) * (len(present) + 1) / 2
     test = tried * outlier_test(
-        float(np.median(longer[slow])), longer[healthy], min_spread=BIN_ERROR * heat.width
+        median(longer[slow]),
+        longer[healthy],
+        min_spread=error * heat.width,
+        values=len(slow),
     )
     stall = float(observed.stall.sum())
     saved = min(float(longer[slow].sum()), stall)
@@ -210,7 +209,7 @@ def _slow_bins(observed: Observed, heat: HeatPhases) -> Iterator[Proposal]:
     parts = (
         saved,
         saved * min(1.0, stall / sum(heat.seconds)),
-        saved + BIN_ERROR * heat.width * len(slow),
+        saved + error * heat.width * len(slow),
     )
     scenarios = [Scenario(observed.own * max(0.0, 1 - part / max(stall, 1e-12))) for part in parts]
     every = np.ones(len(observed.rows), np.bool_)
@@ -225,12 +224,12 @@ def _slow_bins(observed: Observed, heat: HeatPhases) -> Iterator[Proposal]:
     )
 
 
-def _everywhere_in_bins(heat: HeatPhases, slow: Ints, healthy: Ints, slower: float) -> bool:
+def _everywhere_in_bins(heat: HeatPhases, slow: Ints, healthy: Ints, limits: Limits) -> bool:
     """Whether most ranks are busy longer then."""
 
     def usual(rank: int, phases: Ints) -> float:
-        return float(np.median([heat.busy[phase].get(rank, 0.0) for phase in phases]))
+        return median(np.array([heat.busy[phase].get(rank, 0.0) for phase in phases]))
 
-    longer = 1 + (slower - 1) / 2
+    longer = 1 + (limits.slower - 1) / 2
     slower_ranks = sum(usual(r, slow) > longer * usual(r, healthy) for r in range(heat.ranks))
-    return slower_ranks >= MIN_RANKS * heat.ranks
+    return slower_ranks >= limits.everywhere * heat.ranks

@@ -6,17 +6,17 @@ Codes: read-modify-write, collective-not-aggregated, few-aggregators.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from ioprism.diagnosis.limits import MAJORITY, MINOR, NEARLY_ALL
 from ioprism.diagnosis.observed import LibraryFile, Observed
-from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import ALL_RANKS, METADATA, READ, WRITE, Flags, Floats, Ints
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, propose
+from ioprism.diagnosis.rows import ALL_RANKS, METADATA, READ, WRITE, Flags, Floats, Ints, unique
+from ioprism.model.arrays import median, quantile
 from ioprism.model.verdict import Decision
 
-MIN_EXTRA = 0.2  # of the bytes asked for, that are read back or written beyond them
-MIN_PAIRS = 16  # reads that are followed by a write of the same range
 RECORD = Decision("record MPI-IO and POSIX calls", "export DXT_ENABLE_IO_TRACE=1")
 
 
@@ -34,7 +34,7 @@ def check(observed: Observed) -> Iterator[Proposal]:
             continue
         if not entry.collective:
             continue
-        writers = np.unique(rows.rank[mine])
+        writers = unique(rows.rank[mine])
         if (writers == ALL_RANKS).any():
             yield from _one_aggregator(observed, entry, mine)
         elif len(writers) > MAJORITY * entry.ranks and entry.ranks > 1:
@@ -55,7 +55,7 @@ def _is_sieved(observed: Observed, entry: LibraryFile, mine: Flags) -> bool:
     extra_bytes = read + max(0, written - asked)
     if not asked or not written or asked_read > MINOR * extra_bytes:
         return False
-    if extra_bytes < MIN_EXTRA * asked:
+    if extra_bytes < observed.limits.extra_bytes * asked:
         return False
     # Reads, and what is written beyond the program's bytes after them, must be worth a change.
     reads, writes = mine & (rows.kind == READ), mine & (rows.kind == WRITE)
@@ -75,11 +75,10 @@ def _read_modify_write(observed: Observed, entries: list[LibraryFile]) -> Iterat
     mine = np.isin(rows.file, files) & (rows.moves_data | _locks(observed))
     writes = mine & (rows.kind == WRITE)
     asked = sum(entry.asked[1] for entry in entries)
-    read, written = (int(rows.bytes[mine & (rows.kind == kind)].sum()) for kind in (READ, WRITE))
-    shrunk = min(1.0, asked / max(1, written))
+    shrunk = min(1.0, asked / max(1, int(rows.bytes[writes].sum())))
     quick = observed.own
     if observed.per_call:
-        quick = np.minimum(observed.own, float(np.quantile(rows.seconds[writes], 0.25)))
+        quick = np.minimum(observed.own, quantile(rows.seconds[writes], observed.limits.few))
     # Locks around each read and write are waited for inside the library: they go as well.
     locked = observed.library * _share_of(observed, mine)
     rest = observed.library - locked
@@ -93,26 +92,27 @@ def _read_modify_write(observed: Observed, entries: list[LibraryFile]) -> Iterat
         return Scenario(chain, waiting=_waiting(observed, rest + locked * locks, mine))
 
     change = Change(
-        scenario(quick, 0.1), scenario(observed.own, 0.5), scenario(np.zeros(len(rows)), 0.0)
+        scenario(quick, MINOR), scenario(observed.own, 0.5), scenario(np.zeros(len(rows)), 0.0)
     )
     worst_file = max(
         entries,
         key=lambda entry: entry.seconds or float(observed.own[rows.file == entry.file].sum()),
     )
-    yield Proposal(
-        "read-modify-write",
-        {"file": observed.files.path(worst_file.file)},
-        mine,
-        change,
-        observed.repeat_probability(mine),
-        contrast(observed, mine & (rows.kind == READ), writes, "read-modify-write"),
-        RECORD,
-        {
-            "asked": asked,
-            "read": read,
-            "written": written,
-            "reads": round(float(rows.count[mine & (rows.kind == READ)].sum())),
-        },
+    culprit = {"file": observed.files.path(worst_file.file)}
+    yield _sieving(observed, mine, change, asked, culprit)
+
+
+def _sieving(
+    observed: Observed, mine: Flags, change: Change, asked: int, culprit: dict[str, Any] | None
+) -> Proposal:
+    rows = observed.rows
+    reads, writes = (mine & (rows.kind == kind) for kind in (READ, WRITE))
+    read, written = (int(rows.bytes[some].sum()) for some in (reads, writes))
+    number = round(float(rows.count[reads].sum()))
+    facts = {"asked": asked, "read": read, "written": written, "reads": number}
+    code = "read-modify-write"
+    return propose(
+        observed, code, mine, change, RECORD, facts, culprit=culprit, slow=reads, peers=writes
     )
 
 
@@ -121,13 +121,12 @@ def _locks(observed: Observed) -> Flags:
     rows = observed.rows
     if not observed.per_call:
         return np.zeros(len(rows), np.bool_)
-    files = int(rows.file.max(initial=0)) + 2
-    key = rows.rank * files + rows.file + 1
+    key = observed.rank_file
     first, last = np.full(int(key.max()) + 1, np.inf), np.full(int(key.max()) + 1, -np.inf)
-    data = rows.moves_data
+    data, near = rows.moves_data, observed.limits.min_wait
     np.minimum.at(first, key[data], rows.start[data])
     np.maximum.at(last, key[data], rows.end[data])
-    inside = (rows.end >= first[key] - 1e-3) & (rows.start <= last[key] + 1e-3)
+    inside = (rows.end >= first[key] - near) & (rows.start <= last[key] + near)
     return np.asarray((rows.kind == METADATA) & ~rows.inferred & inside)
 
 
@@ -161,38 +160,23 @@ def _rewritten_ranges(observed: Observed) -> Iterator[Proposal]:
     )
     read, written = first[pairs], second[pairs]
     reads = int(((rows.kind == READ) & np.isin(rows.file, rows.file[read])).sum())
-    if len(read) < MIN_PAIRS or len(read) < 0.5 * reads:
+    if len(read) < 2 * observed.limits.min_calls or len(read) < 0.5 * reads:
         return
-    mine = np.isin(rows.file, np.unique(rows.file[read])) & (
-        rows.moves_data | (rows.kind == METADATA)
-    )
+    mine = np.isin(rows.file, unique(rows.file[read])) & (rows.moves_data | (rows.kind == METADATA))
     # How much of what is written is new is not known without the layer above.
     reading = mine & (rows.kind == READ)
     locks = mine & (rows.kind == METADATA)
     likely = Scenario(np.where(reading | locks, 0.0, observed.own))
     worst = Scenario(np.where(reading, 0.0, observed.own))
     best = Scenario(np.where(mine, 0.0, observed.own))
-    yield Proposal(
-        "read-modify-write",
-        observed.file_culprit(mine),
-        mine,
-        Change(likely, worst, best),
-        observed.repeat_probability(mine),
-        contrast(observed, reading, mine & (rows.kind == WRITE), "read-modify-write"),
-        RECORD,
-        {
-            "asked": int(rows.bytes[written].sum()),
-            "read": int(rows.bytes[reading].sum()),
-            "written": int(rows.bytes[mine & (rows.kind == WRITE)].sum()),
-            "reads": int(reading.sum()),
-        },
-    )
+    asked = int(rows.bytes[written].sum())
+    yield _sieving(observed, mine, Change(likely, worst, best), asked, None)
 
 
 def _is_scattered(observed: Observed, entry: LibraryFile, mine: Flags) -> bool:
     """Whether collective calls reach POSIX as many small pieces from all ranks."""
     count = float(observed.rows.count[mine].sum())
-    size = float(np.median(observed.rows.mean_bytes[mine]))
+    size = median(observed.rows.mean_bytes[mine])
     return count >= NEARLY_ALL * entry.calls and size < observed.limits.block
 
 
@@ -203,7 +187,7 @@ def _not_aggregated(observed: Observed, entries: list[LibraryFile]) -> Iterator[
     mine = np.isin(rows.file, [entry.file for entry in entries]) & rows.moves_data
     # Large contiguous pieces: the fixed cost per piece and the locks go. What remains is at most
     # what the quickest calls take, at least their bytes at the highest rate.
-    quick = float(np.quantile(rows.mean_seconds[mine], 0.1))
+    quick = quantile(rows.mean_seconds[mine], MINOR)
     asked = sum(sum(entry.asked) for entry in entries)
 
     def scenario(part: float) -> Scenario:
@@ -211,19 +195,12 @@ def _not_aggregated(observed: Observed, entries: list[LibraryFile]) -> Iterator[
             np.where(mine, np.minimum(observed.own, quick * part * rows.count), observed.own)
         )
 
-    yield Proposal(
-        "collective-not-aggregated",
-        observed.file_culprit(mine),
-        mine,
-        Change(scenario(0.3), scenario(1.0), scenario(0.0)),
-        observed.repeat_probability(mine),
-        contrast(observed, mine, None, "collective-not-aggregated"),
-        RECORD,
-        {
-            "bytes_per_request": float(np.median(rows.mean_bytes[mine])),
-            "asked_bytes": asked / max(1, sum(entry.calls for entry in entries)),
-        },
-    )
+    change = Change(scenario(1 - observed.limits.unsure[0]), scenario(1.0), scenario(0.0))
+    facts = {
+        "bytes_per_request": median(rows.mean_bytes[mine]),
+        "asked_bytes": asked / max(1, sum(entry.calls for entry in entries)),
+    }
+    yield propose(observed, "collective-not-aggregated", mine, change, RECORD, facts)
 
 
 def _few_aggregators(
@@ -246,16 +223,11 @@ def _few_aggregators(
         return Scenario(nothing, floor=floor, waiting=received)
 
     least, most = observed.service.doubt
-    yield Proposal(
-        "few-aggregators",
-        {"rank": int(observed.rank_numbers[writers[0]]), "file": observed.files.path(entry.file)},
-        mine,
-        Change(scenario(1.0), scenario(most), scenario(least)),
-        observed.repeat_probability(mine),
-        contrast(observed, mine, None, "few-aggregators"),
-        RECORD,
-        {"aggregators": len(writers), "nodes": nodes},
-    )
+    change = Change(scenario(1.0), scenario(most), scenario(least))
+    rank = int(observed.rank_numbers[writers[0]])
+    culprit = {"rank": rank, "file": observed.files.path(entry.file)}
+    facts = {"aggregators": len(writers), "nodes": nodes}
+    yield propose(observed, "few-aggregators", mine, change, RECORD, facts, culprit=culprit)
 
 
 def _one_aggregator(observed: Observed, entry: LibraryFile, mine: Flags) -> Iterator[Proposal]:
@@ -279,13 +251,6 @@ def _one_aggregator(observed: Observed, entry: LibraryFile, mine: Flags) -> Iter
             np.where(mine, observed.own * max(1 / observed.ranks, part * share), observed.own)
         )
 
-    yield Proposal(
-        "few-aggregators",
-        {"file": observed.files.path(entry.file)},
-        mine,
-        Change(scenario(likely), scenario(most), scenario(least)),
-        observed.repeat_probability(mine),
-        contrast(observed, mine, None, "few-aggregators"),
-        RECORD,
-        {"aggregators": 1, "nodes": observed.nodes},
-    )
+    change = Change(scenario(likely), scenario(most), scenario(least))
+    facts = {"aggregators": 1, "nodes": observed.nodes}
+    yield propose(observed, "few-aggregators", mine, change, RECORD, facts)

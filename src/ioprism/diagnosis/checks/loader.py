@@ -11,21 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL, NEGLIGIBLE
 from ioprism.diagnosis.observed import Observed
-from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import ALL_RANKS, READ, Flags, Floats
-from ioprism.model.arrays import unite
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, propose
+from ioprism.diagnosis.rows import ALL_RANKS, READ, Flags, Floats, unique
+from ioprism.model.arrays import median, unite
 from ioprism.model.verdict import Decision
 
 if TYPE_CHECKING:  # stages of a training run need a table library, which counters do without
     from ioprism.diagnosis.training import Training
 
-MIN_LOADS = 6  # of a process
-MIN_FILES = 2  # read in each load, by the median
-MIN_RUN_SHARE = 0.2  # of the run that loads take, where no application events show the loop
-WORKERS = 4  # that the advice starts: loads overlap with each other, too
-WORKER_COST = 0.7  # of the overlap that worker processes reach at worst: they share the node
 RECORD = Decision(
     "record the application's stages", "DFTracer with its Python annotations (pip install dftracer)"
 )
@@ -54,21 +49,16 @@ def _proposal(
 ) -> Proposal:
     """Loads take only what computing before them does not cover."""
     reads = (observed.rows.kind == READ) & ~observed.of_programs
-    hidden = np.where(first, 0.0, covered)
+    hidden, (worst, _) = np.where(first, 0.0, covered), observed.limits.unsure
 
     def scenario(seconds: Floats, part: float) -> Scenario:
         return Scenario(observed.own - part * seconds)
 
-    change = Change(scenario(hidden, 1.0), scenario(hidden, WORKER_COST), scenario(covered, 1.0))
-    return Proposal(
-        "no-prefetch",
-        {**culprit, "directory": observed.directory(reads)},
-        covered > 0,
-        change,
-        observed.repeat_probability(covered > 0),
-        contrast(observed, reads, None, "no-prefetch"),
-        RECORD,
-        {"batches": loads},
+    change = Change(scenario(hidden, 1.0), scenario(hidden, worst), scenario(covered, 1.0))
+    culprit = {**culprit, "directory": observed.directory(reads)}
+    facts = {"batches": loads}
+    return propose(
+        observed, "no-prefetch", covered > 0, change, RECORD, facts, culprit=culprit, slow=reads
     )
 
 
@@ -85,13 +75,13 @@ def _covered_by_stages(observed: Observed, run: Training) -> tuple[Floats, Flags
         load = np.searchsorted(cover.start, rows.start[own], side="right")
         read = np.bincount(load, observed.own[own])
         length = np.concatenate(([np.inf], cover.end - cover.start))[: len(read)]
-        part = np.minimum(1.0, WORKERS * length / np.maximum(read, 1e-12))
+        part = np.minimum(1.0, observed.limits.workers * length / np.maximum(read, 1e-12))
         covered[own] = observed.own[own] * part[load]
         begins = run.epoch_starts(number)
         before = np.concatenate(([-np.inf], cover.start))[load]
         epoch = np.searchsorted(begins, rows.start[own], side="right")
         first[own] = (load == 0) | (epoch > np.searchsorted(begins, before, side="right"))
-        loads = max(loads, len(np.unique(load)))
+        loads = max(loads, len(unique(load)))
     return covered, first, loads
 
 
@@ -106,14 +96,15 @@ def _by_pattern(observed: Observed) -> Iterator[Proposal]:
         return
     covered, first = np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
     loads = 0
-    for rank in np.unique(rows.rank[reads]):
+    for rank in unique(rows.rank[reads]):
         own = np.flatnonzero((rows.rank == rank) & ~observed.of_programs)
         count = _cover_rank(observed, own, covered, first)
-        if count < MIN_LOADS:
+        if count < observed.limits.loads:
             return
         loads = max(loads, count)
     # Prefetching threads read while the process computes: what little shows may be their start.
-    if float(covered.sum()) >= MIN_RUN_SHARE * observed.runtime * len(np.unique(rows.rank[reads])):
+    whole = observed.runtime * len(unique(rows.rank[reads]))
+    if float(covered.sum()) >= observed.limits.load_share * whole:
         yield _proposal(observed, covered, first, {}, loads)
 
 
@@ -128,33 +119,33 @@ def _cover_rank(observed: Observed, own: np.ndarray, covered: Floats, first: Fla
     """Set each load of a rank against the pause before it; return the number of loads."""
     rows = observed.rows
     start, end = unite(rows.start[own], rows.end[own])
-    if len(start) < MIN_LOADS:
+    if len(start) < observed.limits.loads:
         return 0
     gaps = start[1:] - end[:-1]
-    limit = _pause(gaps, end - start)
+    limit = _pause(gaps, observed.limits.few * median(end - start))
     breaks = np.flatnonzero(gaps > limit)
     begin, finish = start[np.append(0, breaks + 1)], end[np.append(breaks, len(end) - 1)]
     load = np.maximum(0, np.searchsorted(begin, rows.start[own], side="right") - 1)
     reads = (rows.kind[own] == READ) & (rows.bytes[own] > 0) & (rows.file[own] >= 0)
-    pairs = np.unique(load[reads] * (int(rows.file.max()) + 1) + rows.file[own][reads])
+    pairs = unique(load[reads] * (int(rows.file.max()) + 1) + rows.file[own][reads])
     files = np.bincount(pairs // (int(rows.file.max()) + 1), minlength=len(begin))
-    if np.median(files[files > 0]) < MIN_FILES if (files > 0).any() else True:
+    if not (files > 0).any() or median(files[files > 0]) < 2:  # one file is a data set
         return 0
     pause = np.append(np.inf, begin[1:] - finish[:-1])
     spent = np.bincount(load, observed.own[own], minlength=len(begin))
-    part = np.minimum(1.0, WORKERS * pause / np.maximum(spent, 1e-12))
+    part = np.minimum(1.0, observed.limits.workers * pause / np.maximum(spent, 1e-12))
     covered[own] = observed.own[own] * part[load]
     first[own] = load == 0
     return len(begin)
 
 
-def _pause(gaps: Floats, busy: Floats) -> float:
+def _pause(gaps: Floats, least: float) -> float:
     """The longest gap inside a load: gaps between loads hold nearly all idle time."""
     ordered = np.sort(gaps)
     idle = np.cumsum(ordered)
     ratios = ordered[1:] / np.maximum(ordered[:-1], 1e-9)
-    inside = (idle[:-1] <= 0.5 * idle[-1]) & (ordered[1:] >= 0.05 * ordered[-1])
+    inside = (idle[:-1] <= 0.5 * idle[-1]) & (ordered[1:] >= NEGLIGIBLE * ordered[-1])
     if not len(ratios) or not inside.any():
         return 0.0
     best = int(np.argmax(np.where(inside, ratios, 0.0)))
-    return float(ordered[best]) if ratios[best] >= 2.0 else 0.25 * float(np.median(busy))
+    return float(ordered[best]) if ratios[best] >= 2.0 else least

@@ -12,7 +12,7 @@ import numpy as np
 from ioprism.diagnosis.from_counters import write_bounds
 from ioprism.diagnosis.limits import DOMINANT, MAJORITY, MINOR
 from ioprism.diagnosis.observed import Observed
-from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, propose
 from ioprism.diagnosis.rows import (
     ALL_RANKS,
     METADATA,
@@ -25,14 +25,11 @@ from ioprism.diagnosis.rows import (
     Ints,
     departures,
     medians_by,
+    unique,
 )
-from ioprism.model.arrays import Cover
+from ioprism.model.arrays import Cover, median
 from ioprism.model.verdict import Decision
 
-MANY_SYNCS = 50  # of a file by each rank, that are a habit rather than steps
-MIN_CALLS_BEYOND = 10  # metadata calls of a rank beyond what its data needs
-MIN_CROWD_CALLS = 200  # for how calls slow down with concurrency
-CROWD_APART = 1.5  # times more calls under way in crowded moments than in quiet ones
 RECORD = Decision(
     "record every call, to time syncs and opens one by one",
     "strace -f -ttt -T -o trace.txt COMMAND",
@@ -83,14 +80,14 @@ def _crowding(observed: Observed, some: Flags) -> float:
 
     0 as well where all moments are equally crowded.
     """
-    if not observed.per_call or some.sum() < MIN_CROWD_CALLS:
+    if not observed.per_call or some.sum() < 2 * observed.limits.many_requests:
         return 0.0
     rows = observed.rows
     started = np.searchsorted(np.sort(rows.start), rows.start, side="right")
     ended = np.searchsorted(np.sort(rows.end), rows.start, side="right")
     beside = np.maximum(1, started - ended)[some].astype(np.float64)
     quiet, crowded = np.quantile(beside, [MINOR, 1 - MINOR])
-    if crowded < CROWD_APART * quiet:
+    if crowded < observed.limits.apart * quiet:
         return 0.0
     kind, log = observed.service.classes[some], np.log(np.maximum(rows.seconds[some], 1e-9))
     names, middle = medians_by(kind, log)
@@ -114,8 +111,9 @@ def _frequent_sync(observed: Observed) -> Iterator[Proposal]:
     if float((kept * weight)[syncs].sum()) > MAJORITY * float(weight[syncs].sum()):
         return
     some = syncs & (kept < 1)
+    with_work = _with_transactions(observed, some, kept)
     count = _fewer_syncs if observed.per_call else _counted_syncs
-    change = count(observed, some, kept)
+    change = count(observed, some | (with_work < 1), with_work)
     culprit: dict[str, object] = {"operation": "sync", **observed.file_culprit(some)}
     number = (
         float(rows.count[some].sum())
@@ -125,31 +123,43 @@ def _frequent_sync(observed: Observed) -> Iterator[Proposal]:
     if len(makers := observed.few_ranks(some)):
         culprit["ranks"] = observed.numbers(makers)
         number = float(rows.count[some & np.isin(rows.rank, makers)].sum())
-    several = len(np.unique(rows.file[some & (rows.file >= 0)])) > 1
-    yield Proposal(
-        "frequent-sync",
-        culprit,
-        some,
-        change,
-        observed.repeat_probability(some),
-        contrast(observed, some, rows.moves_data, "frequent-sync"),
-        RECORD,
-        {"syncs": round(number), "directory": observed.directory(some) if several else ""},
+    several = len(unique(rows.file[some & (rows.file >= 0)])) > 1
+    facts = {"syncs": round(number), "directory": observed.directory(some) if several else ""}
+    peers = rows.moves_data
+    yield propose(
+        observed, "frequent-sync", some, change, RECORD, facts, culprit=culprit, peers=peers
     )
+
+
+def _with_transactions(observed: Observed, some: Flags, kept: Floats) -> Floats:
+    """The part of each row that remains: with a sync goes what is done for it alone.
+
+    A file that is opened again for every few syncs, such as the journal of a database or a log
+    that is opened for each record, is opened and written once for each transaction.
+    """
+    rows, key = observed.rows, observed.rank_file
+    opens = (rows.kind == METADATA) & (rows.rank >= 0)
+    size = int(key.max()) + 1
+    opened, made = (np.bincount(key[x], rows.count[x], minlength=size) for x in (opens, some))
+    left = np.ones(size)
+    np.minimum.at(left, key[some], kept[some])
+    limits = observed.limits
+    each = (made >= limits.many_syncs) & (opened * limits.transaction_syncs >= made)
+    mine = each[key] & (rows.rank >= 0) & (rows.moves_data | opens)
+    return np.where(mine, left[key], kept)
 
 
 def _needed_syncs(observed: Observed, syncs: Flags) -> Floats:
     """The part of each sync row that is needed: one per rank, file and phase of writes."""
     rows = observed.rows
     kept = np.ones(len(rows))
-    files = int(rows.file.max(initial=0)) + 2
-    key = (observed.phase * (observed.io_ranks + 1) + rows.rank + 1) * files + rows.file + 1
+    file_key = observed.rank_file
+    key = observed.phase * (int(file_key.max()) + 1) + file_key
     names, place = np.unique(key, return_inverse=True)
     made = np.bincount(place[syncs], rows.count[syncs], minlength=len(names))
     users = np.where(rows.rank == ALL_RANKS, observed.ranks, 1.0)
     kept[syncs] = np.minimum(1.0, (users / np.maximum(made[place], 1e-9))[syncs])
     # Many syncs of little data each are frequent however the program pauses between them.
-    file_key = (rows.rank + 1) * files + rows.file + 1
     every, total = (
         np.bincount(file_key[x], v[x], minlength=int(file_key.max()) + 1)
         for x, v in ((syncs, rows.count), (rows.kind == WRITE, rows.bytes))
@@ -157,7 +167,7 @@ def _needed_syncs(observed: Observed, syncs: Flags) -> Floats:
     each = total / np.maximum(every, 1.0)
     tiny = (
         syncs
-        & (every[file_key] >= MANY_SYNCS * users)
+        & (every[file_key] >= observed.limits.many_syncs * users)
         & (each[file_key] < observed.limits.tiny_file)
     )
     wanted = np.maximum(users, total[file_key] / observed.limits.block)
@@ -169,13 +179,12 @@ def _counted_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
     """Counters add the time of syncs to that of writes: from the least to the most of it."""
     rows = observed.rows
     base = np.where(some, observed.own * kept, observed.own)
-    files = int(rows.file.max(initial=0)) + 2
-    key = (rows.rank + 1) * files + rows.file + 1
+    key = observed.rank_file
     writes = np.flatnonzero(rows.kind == WRITE)
     longer, shorter = np.zeros(int(key.max()) + 1), np.zeros(int(key.max()) + 1)
     scale = observed.own[writes] / np.maximum(rows.total[writes], 1e-12)
     # One interrupted write of one rank is not what the others' writes take.
-    longest = np.minimum(rows.longest[writes], 3 * np.median(rows.longest[writes]))
+    longest = np.minimum(rows.longest[writes], 3 * median(rows.longest[writes]))
     least, most = write_bounds(
         rows.count[writes],
         rows.bytes[writes].astype(np.float64),
@@ -188,7 +197,7 @@ def _counted_syncs(observed: Observed, some: Flags, kept: Floats) -> Change:
     stays = np.minimum(observed.own, longer[key])
     worst = np.where(some, stays + (observed.own - stays) * kept, observed.own)
     beside = (rows.kind == WRITE) & np.isin(key, key[some])
-    best = np.where(beside, observed.own - shorter[key], base)
+    best = np.where(beside & ~some, observed.own - shorter[key], base)
     return Change(Scenario(base), Scenario(worst), Scenario(best))
 
 
@@ -223,20 +232,9 @@ def _behind(observed: Observed, some: Flags) -> Floats:
 def program_rows(observed: Observed) -> Flags:
     """Rows on small files that most ranks read and none writes, where there are many of them."""
     rows, limits = observed.rows, observed.limits
-    count = int(rows.file.max(initial=-1)) + 1
     known = rows.file >= 0
-    own = known & (rows.rank >= 0)
-    pairs = np.unique(rows.file[own] * observed.io_ranks + rows.rank[own])
-    users = np.bincount(pairs // observed.io_ranks, minlength=count).astype(np.float64)
-    users[rows.file[known & (rows.rank == ALL_RANKS)]] = observed.ranks
-    reads, writes = (
-        np.bincount(
-            rows.file[known & (rows.kind == kind)],
-            rows.bytes[known & (rows.kind == kind)],
-            minlength=count,
-        )
-        for kind in (READ, WRITE)
-    )
+    users = observed.ranks_of_files(known)
+    reads, writes = (observed.by_file(rows.bytes, rows.kind == kind) for kind in (READ, WRITE))
     each = reads / np.maximum(users, 1)
     # What all ranks look up without reading is the search for the files that they do read.
     wanted = (users >= max(2, 0.5 * observed.ranks)) & (writes == 0) & (each < limits.program_file)
@@ -260,17 +258,10 @@ def _library_start(observed: Observed, some: Flags) -> Iterator[Proposal]:
             for part in (1 / observed.limits.min_ranks, 0.5, 1 / observed.ranks)
         ]
         change = Change(*scenarios)
-    files = np.unique(observed.rows.file[some])
-    yield Proposal(
-        "library-start",
-        {"directory": observed.directory(some)},
-        some,
-        change,
-        observed.repeat_probability(some),
-        contrast(observed, some, None, "library-start"),
-        RECORD,
-        {"files": len(files), "ranks": observed.ranks, "nodes": observed.nodes},
-    )
+    files = unique(observed.rows.file[some])
+    facts = {"files": len(files), "ranks": observed.ranks, "nodes": observed.nodes}
+    culprit = {"directory": observed.directory(some)}
+    yield propose(observed, "library-start", some, change, RECORD, facts, culprit=culprit)
 
 
 def _metadata(observed: Observed, program: Flags) -> Iterator[Proposal]:
@@ -284,7 +275,7 @@ def _metadata(observed: Observed, program: Flags) -> Iterator[Proposal]:
     even, first = _needed_metadata(observed, some, tiny, start)
     kept = (even + first) / 2
     beyond = np.bincount(np.maximum(rows.rank[some], 0), (rows.count * (1 - kept))[some])
-    if float(beyond.max(initial=0.0)) < MIN_CALLS_BEYOND:
+    if float(beyond.max(initial=0.0)) < observed.limits.many_files:
         return
     gone = some & (kept < 1)
     if not gone.any():
@@ -295,30 +286,26 @@ def _metadata(observed: Observed, program: Flags) -> Iterator[Proposal]:
     number = float(rows.count[gone].sum())
     few = _needed_of_few(observed, tiny)
     weight = (observed.own * (1 - kept))[gone & (rows.file >= 0)]
-    yield Proposal(
+    each = _calls_per_file(observed, gone, weight, counts)
+    likely, worst, best = (
+        _without(observed, some | tiny, np.where(tiny, few, part)) for part in (kept, first, even)
+    )
+    yield propose(
+        observed,
         "metadata",
-        culprit,
         gone | tiny,
-        Change(
-            *(
-                getattr(_without(observed, some | tiny, np.where(tiny, few, part)), end)
-                for end, part in (("likely", kept), ("worst", first), ("best", even))
-            )
-        ),
-        observed.repeat_probability(gone | tiny),
-        contrast(observed, gone, rows.moves_data, "metadata"),
+        Change(likely.likely, worst.worst, best.best),
         RECORD,
-        {
-            "files": len(files),
-            "calls": round(number),
-            "calls_per_file": _calls_per_file(observed, gone, weight, counts),
-        },
+        {"files": len(files), "calls": round(number), "calls_per_file": each},
+        culprit=culprit,
+        slow=gone,
+        peers=rows.moves_data,
     )
 
 
 def _calls_per_file(observed: Observed, gone: Flags, weight: Floats, counts: Ints) -> float:
     if observed.per_call:
-        return float(np.median(counts)) if len(counts) else 0.0
+        return median(counts) if len(counts) else 0.0
     calls = observed.rows.count[gone & (observed.rows.file >= 0)]
     return float(np.average(calls, weights=weight + 1e-12)) if len(calls) else 0.0
 
@@ -343,7 +330,7 @@ def _needed_metadata(
     users = np.where(rows.rank == ALL_RANKS, observed.ranks, 1.0)
     if observed.per_call:
         # A trace has an open, a close and perhaps a stat for each use of a file.
-        phased = np.unique(observed.phase[moving] * len(names) + place[moving])
+        phased = unique(observed.phase[moving] * len(names) + place[moving])
         uses = np.bincount(phased % len(names), minlength=len(names))
         opens = np.bincount(place[some], rows.count[some], minlength=len(names))
         wanted = np.asarray(uses * _calls_per_use(observed, some), np.float64)
@@ -393,10 +380,9 @@ def _calls_per_use(observed: Observed, some: Flags) -> float:
 def _where(observed: Observed, some: Flags) -> dict[str, object]:
     """The file with nearly all of these seconds, or the directory of many files."""
     rows = observed.rows
-    known = some & (rows.file >= 0)
-    if not known.any():
+    if not (some & (rows.file >= 0)).any():
         return {}
-    spent = np.bincount(rows.file[known], observed.own[known])
+    spent = observed.by_file(observed.own, some)
     worst = observed.main_file(some)
     if worst != UNKNOWN and spent[worst] >= DOMINANT * spent.sum() > 0:
         return {"file": observed.files.path(worst)}
@@ -410,7 +396,7 @@ def _tiny(observed: Observed) -> Flags:
     """Rows on files that hold next to nothing, where there are many of them for each rank."""
     rows, limits = observed.rows, observed.limits
     known = (rows.moves_data | (rows.kind == SYNC)) & (rows.file >= 0) & (rows.rank >= 0)
-    size = np.bincount(rows.file[known], rows.bytes[known], minlength=1)
+    size = observed.by_file(rows.bytes, known)
     files = np.flatnonzero((size > 0) & (size < limits.tiny_file))
     if len(files) < limits.many_files * observed.ranks:
         return np.zeros(len(rows), np.bool_)
@@ -420,6 +406,5 @@ def _tiny(observed: Observed) -> Flags:
 def _needed_of_few(observed: Observed, tiny: Flags) -> Floats:
     """The part of each row that remains where few files hold all: a sync per rank and phase."""
     syncs = tiny & (observed.rows.kind == SYNC)
-    made = observed.by_rank(observed.rows.count, syncs)
-    each = made[observed.phase, np.maximum(observed.rows.rank, 0)]
+    each = observed.of_sessions(observed.by_rank(observed.rows.count, syncs), 1.0)
     return np.where(syncs, 1 / np.maximum(each, 1.0), 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ioprism.diagnosis.limits import MINOR
 from ioprism.diagnosis.observed import Observed
-from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, propose
 from ioprism.diagnosis.rows import (
     ALL_RANKS,
     METADATA,
@@ -21,12 +21,13 @@ from ioprism.diagnosis.rows import (
     Floats,
     departures,
     first_of_each,
+    io_phases,
     memory_seconds,
+    unique,
 )
+from ioprism.model.arrays import median
 from ioprism.model.verdict import Decision
 
-MIN_REPEATED = 0.3  # of the bytes: less repetition is not what a run waits for
-KEPT_IN_MEMORY = 2**31  # bytes that a rank can keep instead of reading them again
 MAX_WRITES = 50_000  # of one file that are compared one by one
 CALLS = Decision(
     "record every call, to see whether repeated reads come from storage or from a cache",
@@ -45,12 +46,11 @@ def check(observed: Observed) -> Iterator[Proposal]:
 
 def read_copies(observed: Observed) -> Floats:
     """How many times the bytes of each file are read by all ranks together."""
-    rows, count = observed.rows, len(observed.users)
-    reads = (rows.kind == READ) & (rows.file >= 0)
+    rows = observed.rows
+    reads = rows.kind == READ
     if observed.per_call:
         reads &= rows.offset >= 0
-    moved = np.bincount(rows.file[reads], rows.bytes[reads], minlength=count)
-    return np.asarray(moved / np.maximum(_extent(observed), 1))
+    return observed.by_file(rows.bytes, reads) / np.maximum(_extent(observed), 1)
 
 
 def _extent(observed: Observed) -> Floats:
@@ -63,28 +63,23 @@ def _extent(observed: Observed) -> Floats:
     return extent
 
 
-def _written(observed: Observed) -> Flags:
-    """Which files the job writes: what is read again may have changed."""
-    rows = observed.rows
-    flags = np.zeros(len(observed.users), np.bool_)
-    flags[rows.file[(rows.kind == WRITE) & (rows.bytes > 0) & (rows.file >= 0)]] = True
-    return flags
-
-
 def _read_again(observed: Observed) -> Iterator[Proposal]:
     """A rank reads the same bytes of a file that does not change more than once."""
     rows = observed.rows
     reads = (rows.kind == READ) & (rows.bytes > 0) & (rows.file >= 0)
-    reads &= ~_written(observed)[np.maximum(rows.file, 0)] & ~observed.of_programs
+    # What is read again from a file that the job writes may have changed.
+    written = observed.by_file(rows.bytes, rows.kind == WRITE) > 0
+    reads &= ~written[np.maximum(rows.file, 0)] & ~observed.of_programs
     if not reads.any():
         return
     again = (
         _repeated_calls(observed, reads) if observed.per_call else _repeated_share(observed, reads)
     )
     repeated = float((rows.bytes * again)[reads].sum())
-    unique = float(rows.bytes[reads].sum()) - repeated
-    ranks = max(1, len(np.unique(rows.rank[reads & (rows.rank >= 0)])))
-    if repeated < MIN_REPEATED * float(rows.bytes[reads].sum()) or unique / ranks > KEPT_IN_MEMORY:
+    distinct = float(rows.bytes[reads].sum()) - repeated
+    ranks = max(1, len(unique(rows.rank[reads & (rows.rank >= 0)])))
+    limits, whole = observed.limits, float(rows.bytes[reads].sum())
+    if repeated < limits.repeated * whole or distinct / ranks > limits.kept_in_memory:
         return
     some = reads & (again > 0)
     likely = Scenario(observed.own * (1 - again))
@@ -94,21 +89,11 @@ def _read_again(observed: Observed) -> Iterator[Proposal]:
         if observed.per_call
         else Scenario(observed.own * (1 - _surely_again(observed, some, again)))
     )
-    yield Proposal(
-        "redundant-reads",
-        observed.file_culprit(some),
-        some,
-        Change(likely, worst, likely),
-        observed.repeat_probability(some),
-        contrast(observed, some, reads & ~some, "redundant-reads"),
-        KEEP if observed.per_call else CALLS,
-        {
-            "copies": float(rows.bytes[reads].sum()) / max(1.0, unique),
-            "again": True,
-            "readers": ranks,
-            "bytes": unique / ranks,
-        },
-    )
+    change, decide = Change(likely, worst, likely), KEEP if observed.per_call else CALLS
+    copies = float(rows.bytes[reads].sum()) / max(1.0, distinct)
+    facts = {"copies": copies, "again": True, "readers": ranks, "bytes": distinct / ranks}
+    peers = reads & ~some
+    yield propose(observed, "redundant-reads", some, change, decide, facts, peers=peers)
 
 
 def _repeated_calls(observed: Observed, reads: Flags) -> Floats:
@@ -149,7 +134,7 @@ def _surely_again(observed: Observed, some: Flags, again: Floats) -> Floats:
     rows = observed.rows
     first = rows.count * (1 - again) * rows.longest
     rest = np.where(rows.longest > 0, 1 - first / np.maximum(rows.total, 1e-12), 0.0)
-    warm = 0.0 if observed.files.is_local(observed.main_file(some)) else 0.6
+    warm = 0.0 if observed.files.is_local(observed.main_file(some)) else observed.limits.cold_share
     return np.asarray(np.maximum(warm * again, np.clip(rest, 0.0, again)), np.float64)
 
 
@@ -160,8 +145,8 @@ def _read_by_many(observed: Observed) -> Iterator[Proposal]:
     if not reads.any():
         return
     copies = read_copies(observed)
-    seconds = np.bincount(rows.file[reads], observed.own[reads], minlength=len(copies))
-    readers = _readers(observed, reads)
+    seconds = observed.by_file(observed.own, reads)
+    readers = observed.ranks_of_files(reads)
     seconds[(copies < limits.copies) | (readers < limits.copies)] = 0.0
     if not seconds.any():
         return
@@ -171,7 +156,7 @@ def _read_by_many(observed: Observed) -> Iterator[Proposal]:
     if observed.per_call and (rows.offset[mine] >= 0).all():
         again = _delivered_again(observed, mine)
         likely, worst, best = (
-            observed.own * x for x in (1 - again, 1 - 0.7 * again, (1 - again) / 2)
+            observed.own * x for x in (1 - again, 1 - limits.unsure[0] * again, (1 - again) / 2)
         )
     else:
         local = observed.files.is_local(file)  # whose page cache delivers copies
@@ -182,31 +167,10 @@ def _read_by_many(observed: Observed) -> Iterator[Proposal]:
     change = Change(
         *(Scenario(np.where(mine, chain, observed.own)) for chain in (likely, worst, best))
     )
-    yield Proposal(
-        "redundant-reads",
-        {"file": observed.files.path(file)},
-        mine,
-        change,
-        observed.repeat_probability(mine),
-        contrast(observed, mine, None, "redundant-reads"),
-        KEEP if observed.per_call else CALLS,
-        {
-            "copies": float(copies[file]),
-            "readers": int(readers[file]),
-            "bytes": float(rows.bytes[mine].sum() / copies[file]),
-        },
-    )
-
-
-def _readers(observed: Observed, reads: Flags) -> Floats:
-    rows = observed.rows
-    own = reads & (rows.rank >= 0)
-    pairs = np.unique(rows.file[own] * observed.io_ranks + rows.rank[own])
-    readers = np.bincount(pairs // observed.io_ranks, minlength=len(observed.users)).astype(
-        np.float64
-    )
-    readers[rows.file[reads & (rows.rank == ALL_RANKS)]] = observed.ranks
-    return readers
+    decide = KEEP if observed.per_call else CALLS
+    size = float(rows.bytes[mine].sum() / copies[file])
+    facts = {"copies": float(copies[file]), "readers": int(readers[file]), "bytes": size}
+    yield propose(observed, "redundant-reads", mine, change, decide, facts)
 
 
 def _delivered_again(observed: Observed, mine: Flags) -> float:
@@ -223,7 +187,7 @@ def _delivered_again(observed: Observed, mine: Flags) -> float:
     first[by_block[first_of_each(rows.offset[by_block])]] = True
     if first.all():
         return 0.0
-    if float(served[~first].mean()) > memory_seconds(observed, float(np.median(rows.bytes))):
+    if float(served[~first].mean()) > memory_seconds(observed, median(rows.bytes)):
         return float((~first).mean())  # storage serves every reader
     return float(served[~first].sum()) / max(float(served.sum()), 1e-12)
 
@@ -232,10 +196,8 @@ def written_in_vain(observed: Observed) -> tuple[Flags, Floats]:
     """Writes to files that are not read back, and the part of each that is written again."""
     rows = observed.rows
     writes = (rows.kind == WRITE) & (rows.bytes > 0) & (rows.file >= 0)
-    count = len(observed.users)
-    reads = (rows.kind == READ) & (rows.file >= 0)
-    read = np.bincount(rows.file[reads], rows.bytes[reads], minlength=count)
-    written = np.bincount(rows.file[writes], rows.bytes[writes], minlength=count)
+    read = observed.by_file(rows.bytes, rows.kind == READ)
+    written = observed.by_file(rows.bytes, writes)
     # What is read back between two writes was not written in vain.
     writes &= (read < MINOR * written)[np.maximum(rows.file, 0)]
     overwritten = _overwritten_calls if observed.per_call else _overwritten_share
@@ -248,7 +210,7 @@ def _written_twice(observed: Observed) -> Iterator[Proposal]:
     writes, vain = written_in_vain(observed)
     some = vain > 0
     lost = float((rows.bytes * vain).sum())
-    if lost <= 0 or lost < MIN_REPEATED * (float(rows.bytes[writes].sum()) - lost):
+    if lost <= 0 or lost < observed.limits.repeated * (float(rows.bytes[writes].sum()) - lost):
         return
     mine = some & (rows.file == observed.main_file(some))
     chain = observed.own * (1 - vain)
@@ -262,16 +224,10 @@ def _written_twice(observed: Observed) -> Iterator[Proposal]:
         likely = worst = Scenario(np.zeros(len(rows)), floor=after, waiting=np.zeros(len(after)))
     elif not observed.per_call:  # the first of two writes may be the cheaper one
         worst = Scenario(observed.own * (1 - vain / 2))
-    yield Proposal(
-        "redundant-writes",
-        observed.file_culprit(some),
-        some,
-        Change(likely, worst, likely),
-        observed.repeat_probability(some),
-        contrast(observed, some, writes & ~some, "redundant-writes"),
-        WRITE_ONCE if observed.per_call else None,
-        {"bytes": lost, "requests": round(float((rows.count * vain)[mine].sum()))},
-    )
+    change, decide = Change(likely, worst, likely), WRITE_ONCE if observed.per_call else None
+    facts = {"bytes": lost, "requests": round(float((rows.count * vain)[mine].sum()))}
+    peers = writes & ~some
+    yield propose(observed, "redundant-writes", some, change, decide, facts, peers=peers)
 
 
 def _overwritten_share(observed: Observed, writes: Flags) -> Floats:
@@ -280,11 +236,9 @@ def _overwritten_share(observed: Observed, writes: Flags) -> Floats:
     A file that is opened again may be written again on purpose, in another step.
     """
     rows = observed.rows
-    count = len(observed.users)
-    opens = rows.kind == METADATA
-    users = np.maximum(1.0, np.bincount(rows.file[writes], minlength=count))
+    users = np.maximum(1.0, observed.by_file(np.ones(len(rows)), writes))
     users[rows.file[writes & (rows.rank == ALL_RANKS)]] = observed.ranks + 1  # one creates it
-    opened = np.bincount(np.maximum(rows.file, 0)[opens], rows.count[opens], minlength=count)
+    opened = observed.by_file(rows.count, rows.kind == METADATA)
     once = (opened <= users)[np.maximum(rows.file, 0)]
     known = writes & once & (observed.extent > 0) & (rows.bytes > observed.extent)
     part = np.zeros(len(rows))
@@ -297,7 +251,7 @@ def _overwritten_calls(observed: Observed, writes: Flags) -> Floats:
     rows = observed.rows
     vain = np.zeros(len(rows))
     writes = writes & (rows.offset >= 0)
-    for file in np.unique(rows.file[writes]):
+    for file in unique(rows.file[writes]):
         mine = np.flatnonzero(writes & (rows.file == file))
         if len(mine) <= MAX_WRITES:
             vain[_overwritten(observed, mine)] = 1.0
@@ -308,15 +262,20 @@ def _overwritten(observed: Observed, mine: np.ndarray) -> np.ndarray:
     """Rows whose whole range is written again later in the same phase.
 
     The file is cut at all borders of requests; a piece belongs to the last request that covers
-    it, and requests that own no piece were in vain.
+    it, and requests that own no piece were in vain. Where ranks do not wait for each other, the
+    job has no phases; the file's own bursts are its steps.
     """
-    rows, phase = observed.rows, observed.phase
+    rows = observed.rows
+    if observed.synchronised:
+        phase = observed.phase[mine]
+    else:
+        phase = io_phases(rows.start[mine], rows.end[mine]).find(rows.start[mine])
     vain = []
-    for number in np.unique(phase[mine]):
-        some = mine[phase[mine] == number]
+    for number in unique(phase):
+        some = mine[phase == number]
         some = some[np.argsort(rows.start[some], kind="stable")]
         low, high = rows.offset[some], rows.offset[some] + rows.bytes[some]
-        borders = np.unique(np.concatenate((low, high)))
+        borders = unique(np.concatenate((low, high)))
         if len(borders) - 1 >= 2 * len(some) or len(some) < 2:
             continue  # no two requests share a border: they do not overlap
         first, last = np.searchsorted(borders, low), np.searchsorted(borders, high)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.limits import DOMINANT, MAJORITY, MINOR, NEARLY_ALL, NEGLIGIBLE
 from ioprism.diagnosis.observed import DIRECTION, Observed
-from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast, propose
 from ioprism.diagnosis.rows import (
     METADATA,
     READ,
@@ -21,22 +22,17 @@ from ioprism.diagnosis.rows import (
     Floats,
     Ints,
     departures,
+    first_of_each,
     medians_by,
     memory_seconds,
     rank_test,
     steady_seconds,
     typical_seconds,
+    unique,
 )
-from ioprism.model.arrays import unite
+from ioprism.model.arrays import median, quantile, unite
 from ioprism.model.verdict import Decision
 
-MIN_GROUP = 3  # requests in a group that is compared
-MIN_OF_SIZE = 8  # requests of a size, for the fit of cost over size
-SIZES_APART = 1.5  # factor between sizes that separates fixed cost and rate
-LOCK_RATIO = 1.3  # service of requests in blocks of other ranks over that of the others
-ORDER_RATIO = 0.8  # cost of requests in order over that of requests out of order
-NOT_WAITING = 0.005  # of the requests: the first ones of each phase find idle servers
-FIT_ERROR = 0.08  # of the fixed share, beside the spread of the requests
 RECORD = Decision(
     "record every call: the median request shows whether small requests were absorbed by a cache",
     "export DXT_ENABLE_IO_TRACE=1",
@@ -60,14 +56,35 @@ def _of_direction(observed: Observed, some: Flags, kind: int) -> Iterator[Propos
             if contended is not None:
                 yield contended
         order = _in_order(observed, some)
-        if (some & ~order).sum() > observed.limits.disordered * some.sum():
+        if _disordered(observed, some, order):
             disorder = _out_of_order(observed, some, order)
             if disorder is not None:
                 yield disorder
                 return
     small = _small(observed, some, kind)
-    if small is not None:
-        yield small
+    if small is None:
+        return
+    yield small
+    if _jumps_at_random(observed, small.rows):
+        culprit = {**small.culprit, "access": "random"}
+        yield replace(small, code="random-access", culprit=culprit)
+
+
+def _disordered(observed: Observed, some: Flags, order: Flags) -> bool:
+    """Whether most requests are out of order, or the jumps within files hold most of the time.
+
+    A jump may bring several requests in order: a program that reads a record in two requests
+    makes as many requests in order as jumps, and only the jumps cost anything.
+    """
+    limits, jumps = observed.limits, some & ~order
+    if jumps.sum() > limits.disordered * some.sum():
+        return True
+    call = np.flatnonzero(some)
+    opens = np.zeros(len(some), np.bool_)
+    sequence = call[np.lexsort((observed.rows.start[call], observed.rank_file[call]))]
+    opens[sequence[first_of_each(observed.rank_file[sequence])]] = True
+    spent = float(observed.own[jumps & ~opens].sum())
+    return spent > limits.disordered * float(observed.own[some].sum())
 
 
 def lock_conflicts(observed: Observed, some: Flags) -> Ints:
@@ -95,13 +112,13 @@ def _contention(observed: Observed, some: Flags) -> Proposal | None:
     conflicts = lock_conflicts(observed, some)
     some = some & np.isin(rows.file, rows.file[conflicts > 0])
     locked, free = some & (conflicts > 0), some & (conflicts == 0)
-    if not locked.any() or locked.sum() <= 0.25 * some.sum():
+    if not locked.any() or locked.sum() <= observed.limits.few * some.sum():
         return None
     file = observed.main_file(locked)
     if observed.files.is_local(file):
         return None  # one node: no locks are handed over
-    block = int(np.median(observed.files.block_sizes(rows.file, limits.block)[some]))
-    size = float(np.median(rows.bytes[some]))
+    block = int(median(observed.files.block_sizes(rows.file, limits.block)[some]))
+    size = median(rows.bytes[some])
     interleaved = size < 0.5 * block
     code = "shared-file-contention" if interleaved else "misalignment"
     change, test = (
@@ -140,25 +157,29 @@ def _without_hand_over(
         some & (served < NEARLY_ALL * rows.seconds) & _main_class(observed, some & (conflicts > 0))
     )
     groups = [queued & (conflicts == n) for n in (0, 1, 2)]
-    known = [group for group in groups if group.sum() >= MIN_GROUP]
+    known = [group for group in groups if group.sum() >= observed.limits.min_group]
     if len(known) < 2:
         return None, 1.0
     low, high = known[0], known[-1]
     # Medians: a run that is interrupted now and then has long requests of every kind.
-    quick, slow = (float(np.median(served[x])) for x in (low, high))
+    quick, slow = (median(served[x]) for x in (low, high))
     test = rank_test(served[high], served[low])
-    if test > observed.limits.significance or slow < LOCK_RATIO * quick:
+    if test > observed.limits.significance or slow < observed.limits.lock_ratio * quick:
         return None, 1.0
-    if not groups[0].sum() >= MIN_GROUP:  # extrapolate to requests without a conflict
-        quick = max(0.25 * quick, 2 * quick - slow)
-    usual = np.array([float(np.median(served[group])) for group in known])
+    if (
+        not groups[0].sum() >= observed.limits.min_group
+    ):  # extrapolate to requests without a conflict
+        quick = max(observed.limits.few * quick, 2 * quick - slow)
+    usual = np.array([median(served[group]) for group in known])
     weight = np.array([float(group.sum()) for group in known])
     kept = min(1.0, quick / max(float(np.average(usual, weights=weight)), 1e-12))
 
     def scenario(factor: float) -> Scenario:
         return Scenario(np.where(some, observed.own * min(1.0, factor), observed.own))
 
-    return Change(scenario(kept), scenario((1 + kept) / 2), scenario(0.7 * kept)), test
+    return Change(
+        scenario(kept), scenario((1 + kept) / 2), scenario(observed.limits.unsure[0] * kept)
+    ), test
 
 
 def _own_blocks(
@@ -170,17 +191,20 @@ def _own_blocks(
         return None, 1.0
     served = np.where(np.isfinite(service.observed), service.observed, seconds)
     slow = float(np.mean(service.occupied[locked]))
-    if free.sum() >= MIN_GROUP:
+    if free.sum() >= observed.limits.min_group:
         test = rank_test(served[locked], served[free])
-        quick = float(np.median(served[free]))
+        quick = median(served[free])
         if test > observed.limits.significance:
             # Targets that serve several calls together hide what one costs: durations show it.
             test = rank_test(seconds[locked], seconds[free])
-            whole, alone = (float(np.median(seconds[x])) for x in (locked, free))
+            whole, alone = (median(seconds[x]) for x in (locked, free))
             quick = slow * (alone / whole if whole > 0 else 1.0)
     else:
-        quick, test = float(np.quantile(served[locked], 0.05)), observed.repeat_probability(locked)
-    if quick > 0.95 * slow:
+        quick, test = (
+            quantile(served[locked], NEGLIGIBLE),
+            observed.repeat_probability(locked),
+        )
+    if quick > (1 - NEGLIGIBLE) * slow:
         return None, 1.0
     factor = quick / max(slow, 1e-12)
 
@@ -188,7 +212,8 @@ def _own_blocks(
         chain = np.where(some, np.minimum(observed.own, service.uncontended * part), observed.own)
         return Scenario(chain, np.where(some, service.occupied * part, service.occupied))
 
-    ends = scenario(min(1.0, 1.3 * factor)), scenario(0.7 * factor)
+    best, worst = (x * factor for x in observed.limits.unsure)
+    ends = scenario(min(1.0, worst)), scenario(best)
     return Change(scenario(factor), *ends, service_doubt=False), test
 
 
@@ -197,13 +222,17 @@ def _alignment_change(
 ) -> tuple[Change | None, float]:
     """Each request is in one block: it costs one target what it takes alone and unlocked."""
     service, rows = observed.service, observed.rows
-    if free.sum() < MIN_GROUP or not len(observed.pieces.targets):
+    if free.sum() < observed.limits.min_group or not len(observed.pieces.targets):
         return None, 1.0
     seconds = rows.seconds
     served = np.where(np.isfinite(service.observed), service.observed, seconds)
     test = 2 * min(rank_test(x[locked], x[free]) for x in (served, seconds))
     alone = seconds[free & service.idle]
-    quick = float(np.median(alone) if len(alone) >= MIN_GROUP else np.quantile(seconds[free], 0.1))
+    quick = float(
+        median(alone)
+        if len(alone) >= observed.limits.min_group
+        else np.quantile(seconds[free], MINOR)
+    )
     # Targets that serve several calls together leave none alone: no request needs more than the
     # work that targets do for one, less what the locked ones take longer.
     each = float(service.work[some].mean() * seconds[free].mean() / seconds[some].mean())
@@ -211,7 +240,7 @@ def _alignment_change(
     quick = min(quick, most)
     chain = np.where(some, np.minimum(observed.own, quick), observed.own)
     # Ranks in step come to some targets together: as many rounds as do not fit side by side.
-    users, targets = len(np.unique(rows.rank[some])), len(observed.pieces.targets)
+    users, targets = len(unique(rows.rank[some])), len(observed.pieces.targets)
     convoy = math.ceil(users / targets) / (users / targets)
 
     def scenario(fixed: float, part: float) -> Scenario:
@@ -219,8 +248,10 @@ def _alignment_change(
         work = _first_target_work(observed, np.where(some, whole, service.occupied))
         return Scenario(chain, floor=work * part)
 
-    likely = scenario(0.2e-3, 0.9 * (1 + convoy) / 2)
-    return Change(likely, scenario(0.0, convoy), scenario(quick / 2, 0.7)), min(1.0, test)
+    limits = observed.limits
+    likely = scenario(limits.lock_seconds, NEARLY_ALL * (1 + convoy) / 2)
+    best = scenario(quick / 2, limits.unsure[0])
+    return Change(likely, scenario(0.0, convoy), best), min(1.0, test)
 
 
 def _on_one_target(observed: Observed, free: Flags, quick: float, fixed: float) -> float:
@@ -233,7 +264,7 @@ def _on_one_target(observed: Observed, free: Flags, quick: float, fixed: float) 
     first = np.minimum(rows.bytes, block - rows.offset % block)
     total = np.maximum(1, rows.bytes)
     larger = np.clip(np.maximum(first, total - first) / total, 0.5, 1.0)
-    return quick + max(0.0, quick - fixed) * (1 / float(np.median(larger[free])) - 1)
+    return quick + max(0.0, quick - fixed) * (1 / median(larger[free]) - 1)
 
 
 def _first_target_work(observed: Observed, seconds: Floats) -> Floats:
@@ -260,7 +291,7 @@ def _in_order(observed: Observed, some: Flags) -> Flags:
     ends, begins = rows.offset + rows.bytes, rows.offset[1:]
     size = observed.files.block_sizes(rows.file, observed.limits.block)
     # On the next stripe of the same target there is a jump by the other targets' stripes.
-    stripes = {int(f): len(observed.files.targets(int(f))) for f in np.unique(rows.file)}
+    stripes = {int(f): len(observed.files.targets(int(f))) for f in unique(rows.file)}
     others = np.array([max(1, stripes[int(f)]) - 1 for f in rows.file[1:]], np.int64)
     jump = np.where(ends[:-1] % size[1:] == 0, others * size[1:], 0)
     ahead = (begins == ends[:-1]) | (begins == ends[:-1] + jump)
@@ -280,17 +311,21 @@ def _out_of_order(observed: Observed, some: Flags, order: Flags) -> Proposal | N
     inner, outer = ordered & ~opens_stripe, ordered & opens_stripe
     if inner.sum() < 2:
         return None
-    slow, quick = float(np.median(served[jumps])), float(np.median(served[inner]))
-    if slow <= memory_seconds(observed, float(np.median(rows.bytes[some]))):
+    slow, quick = median(served[jumps]), median(served[inner])
+    if slow <= memory_seconds(observed, median(rows.bytes[some])):
         return None
-    share = min(1.0, float(np.median(rows.bytes[some] / size[some])))
-    at_border = float(np.median(served[outer])) if outer.sum() >= 2 else quick
+    share = min(1.0, median(rows.bytes[some] / size[some]))
+    at_border = median(served[outer]) if outer.sum() >= 2 else quick
     ratio = ((1 - share) * quick + share * at_border) / max(slow, 1e-12)
     test = rank_test(served[jumps][:2000], served[inner])
-    if test > 0.05 or ratio > ORDER_RATIO:
+    if test > NEGLIGIBLE or ratio > DOMINANT:
         return None
     # Without a layout, requests in order still wait behind the seeks of other ranks.
-    alone = quick if len(observed.pieces.targets) else _without_seeks(served[jumps], slow - quick)
+    alone = (
+        quick
+        if len(observed.pieces.targets)
+        else _without_seeks(observed, served[jumps], slow - quick)
+    )
     likely = ratio * min(1.0, alone / max(quick, 1e-12))
 
     def scenario(part: float) -> Scenario:
@@ -307,20 +342,20 @@ def _out_of_order(observed: Observed, some: Flags, order: Flags) -> Proposal | N
             scenario(likely),
             service_doubt=False,
         ),
-        min(test, 0.01),
+        min(test, observed.limits.significance),
         contrast(observed, jumps, inner, "random-access"),
         RECORD,
-        {"bytes_per_request": float(np.median(rows.bytes[some]))},
+        {"bytes_per_request": median(rows.bytes[some])},
     )
 
 
-def _without_seeks(seconds: Floats, seek: float) -> float:
+def _without_seeks(observed: Observed, seconds: Floats, seek: float) -> float:
     """Seconds of a request once no request seeks, where those of other ranks go first.
 
     As many requests wait for one server as lie between the usual request and one that did not
     wait; each of them is shorter by a seek.
     """
-    usual, first = float(np.median(seconds)), float(np.quantile(seconds, NOT_WAITING))
+    usual, first = median(seconds), quantile(seconds, observed.limits.min_share)
     queue = 1 + (usual - first) / max(seek, 1e-12)
     return max(usual - queue * seek, first - seek, 0.0)
 
@@ -337,6 +372,7 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     rows, limits = observed.rows, observed.limits
     large = some & (rows.mean_bytes >= limits.block)
     some = some & (rows.mean_bytes < limits.block) & ((rows.count > 1) | observed.per_call)
+    some = some & ~_buffered(observed, some)
     if not observed.per_call:  # records of cached and of costly requests are not averaged
         each = observed.limits.system_call + rows.mean_bytes / observed.limits.memory_rate
         costly = some & (rows.mean_seconds > each)
@@ -346,13 +382,13 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
         return None
     size = float(np.average(rows.mean_bytes[some], weights=rows.count[some]))
     if observed.per_call:
-        size = float(np.median(rows.bytes[some]))
+        size = median(rows.bytes[some])
     typical = typical_seconds(observed, some)
     cached = typical <= memory_seconds(observed, size)
     steady = steady_seconds(observed, some)
     share, low, high = _fixed_share(observed, some, size)
-    if _opened_each_time(observed, some):
-        low = 0.0  # the open before each request may be what makes it slow
+    if _opened_each_time(observed, some) or _jumps_at_random(observed, some):
+        low = 0.0  # the open or the seek before each request may be what makes it slow
     if cached:  # larger requests copy the same bytes: only the system calls go
         share = low = high = max(0.0, 1 - size / observed.limits.memory_rate / max(typical, 1e-12))
     kept = size / limits.block  # in requests of one block, this part of the fixed costs remains
@@ -384,27 +420,31 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
         culprit["ranks"] = observed.numbers(makers)
         named = some & np.isin(rows.rank, makers)
     code = "random-access" if _goes_back(observed, some) else "small-requests"
-    return Proposal(
-        code,
-        culprit | ({"access": "random"} if code == "random-access" else {}),
-        some,
-        change,
-        observed.repeat_probability(some),
-        contrast(observed, some, large, code),
-        TRY_SIZE if observed.per_call else RECORD,
-        {
-            "requests": round(float(rows.count[named].sum())),
-            "bytes_per_request": size,
-            "direction": DIRECTION[kind],
-        },
-    )
+    culprit |= {"access": "random"} if code == "random-access" else {}
+    number = round(float(rows.count[named].sum()))
+    facts = {"requests": number, "bytes_per_request": size, "direction": DIRECTION[kind]}
+    decide = TRY_SIZE if observed.per_call else RECORD
+    return propose(observed, code, some, change, decide, facts, culprit=culprit, peers=large)
+
+
+def _buffered(observed: Observed, some: Flags) -> Flags:
+    """Calls on streams that only copy to or from the stream's buffer: they are not requests.
+
+    What they cost is the program's own work, and the clock of the tracer that times each.
+    """
+    rows, limits = observed.rows, observed.limits
+    streams = some & np.isin(rows.file, observed.streams)
+    if not streams.any():
+        return streams
+    beyond = rows.mean_seconds - limits.system_call - rows.mean_bytes / limits.memory_rate
+    names, middle = medians_by(observed.rank_file[streams], beyond[streams])
+    return streams & np.isin(observed.rank_file, names[middle <= 0])
 
 
 def _opened_each_time(observed: Observed, some: Flags) -> bool:
     """Whether most requests come with an open of their file."""
     rows = observed.rows
-    files = int(rows.file.max(initial=0)) + 2
-    key = (rows.rank + 1) * files + rows.file + 1
+    key = observed.rank_file
     meta, made = (
         np.bincount(key[x], rows.count[x], minlength=int(key.max()) + 1)
         for x in (rows.kind == METADATA, some)
@@ -434,6 +474,19 @@ def _goes_back(observed: Observed, some: Flags) -> bool:
     return 2 * back > observed.limits.disordered * float(rows.count[some].sum())
 
 
+def _jumps_at_random(observed: Observed, some: Flags) -> bool:
+    """Whether counters leave open that the order costs the time, rather than the size.
+
+    Many requests continue the one before; of the others, about as many go back as forward.
+    Counters do not tell how the time is shared between them.
+    """
+    if observed.per_call or _goes_back(observed, some):
+        return False
+    jumps, back = (float(x[some].sum()) for x in (observed.jumps, observed.backward))
+    made, limits = float(observed.rows.count[some].sum()), observed.limits
+    return jumps > limits.few * made and 2 * back > DOMINANT * jumps
+
+
 def _share_of_library(observed: Observed, some: Flags) -> Floats:
     """The part of each phase's library time that independent calls of MPI-IO on these files take.
 
@@ -452,28 +505,33 @@ def _fixed_share(observed: Observed, some: Flags, size: float) -> tuple[float, f
     rates = observed.limits.target_rate
     if not observed.per_call:
         cost = typical_seconds(observed, some)
-        users = len(np.unique(rows.rank[some & (rows.rank >= 0)]))
+        users = len(unique(rows.rank[some & (rows.rank >= 0)]))
         queue = (
             max(1.0, users / len(observed.pieces.targets)) if len(observed.pieces.targets) else 1.0
         )
+        # Larger requests may take as long where the storage behind them is slow, or was at times.
+        slowest = rates[0] if len(observed.pieces.targets) else observed.limits.stream_rate
         shares = [
-            float(np.clip(1 - size / rate / max(cost / queue, 1e-12), 0.0, 1.0)) for rate in rates
+            float(np.clip(1 - size / rate / max(cost / queue, 1e-12), 0.0, 1.0))
+            for rate in (slowest, *rates[1:])
         ]
         return shares[1], shares[0], shares[2]
     known = np.isfinite(service.observed)
     waited = some & known & ~service.idle
-    chosen = waited if waited.sum() >= 4 * MIN_OF_SIZE else some
+    chosen = waited if waited.sum() >= 4 * observed.limits.min_calls else some
     seconds = np.where(chosen & known & ~service.idle, service.observed, rows.seconds)
     sizes, medians = medians_by(rows.bytes[chosen], seconds[chosen])
     counts = np.bincount(np.searchsorted(sizes, rows.bytes[chosen]))
     # The median is 0 where a coarse clock sees most calls begin and end in one tick.
-    cost = float(np.median(seconds[chosen])) or max(float(seconds[chosen].mean()), 1e-12)
-    enough = counts >= MIN_OF_SIZE
+    cost = median(seconds[chosen]) or max(float(seconds[chosen].mean()), 1e-12)
+    enough = counts >= observed.limits.min_calls
     sizes, medians, counts = sizes[enough], medians[enough], counts[enough]
-    if len(sizes) >= 2 and sizes[-1] >= SIZES_APART * sizes[0]:
+    if len(sizes) >= 2 and sizes[-1] >= observed.limits.apart * sizes[0]:
         slope = _slope(sizes.astype(np.float64), medians, counts.astype(np.float64))
         share = float(np.clip(1 - slope * size / cost, 0.0, 1.0))
-        doubt = FIT_ERROR + _slope_error(seconds[chosen], counts, sizes) * size / cost
+        doubt = (
+            observed.limits.fit_error + _slope_error(seconds[chosen], counts, sizes) * size / cost
+        )
         return share, max(0.0, share - doubt), min(1.0, share + doubt)
     cost = max(cost, float(seconds[chosen].mean()))  # with what a limiter holds back
     # Requests under way together may share one server: the time of each holds the bytes of all.

@@ -13,14 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.diagnosis.limits import MINOR
+from ioprism.diagnosis.limits import MINOR, NEGLIGIBLE
 from ioprism.diagnosis.observed import Observed
-from ioprism.diagnosis.rows import Flags, Floats, Ints, departures, first_of_each, medians_by
+from ioprism.diagnosis.rows import (
+    Flags,
+    Floats,
+    Ints,
+    departures,
+    first_of_each,
+    medians_by,
+    unique,
+)
 from ioprism.diagnosis.targets import TargetPieces
+from ioprism.model.arrays import median
 
 SIZE_STEPS = 4  # classes of work for each factor of two in bytes
-MAIN_SHARE = 0.95  # of the stall time
-MORE_CALLS = 2.0  # times as many calls for the same bytes are other work: a convention
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +40,7 @@ class Cells:
     level: Floats  # log of seconds over those of peers
     work: Ints  # class of work
     of_call: Ints  # cell of each row; -1 for others
+    by_calls: bool = True  # else by session
 
 
 def session_seconds(observed: Observed) -> Floats:
@@ -54,7 +62,7 @@ def main_phases(observed: Observed) -> Flags:
     order = np.argsort(-observed.stall)
     before = np.cumsum(observed.stall[order]) - observed.stall[order]
     main = np.zeros(len(order), np.bool_)
-    main[order] = before < MAIN_SHARE * max(float(observed.stall.sum()), 1e-12)
+    main[order] = before < (1 - NEGLIGIBLE) * max(float(observed.stall.sum()), 1e-12)
     return main
 
 
@@ -69,12 +77,12 @@ def work_classes(observed: Observed, phase: Ints, rank: Ints) -> Ints:
 def _call_classes(calls: Floats) -> Ints:
     """Number sessions by how many calls they make; a new class begins at each wide gap.
 
-    Fixed limits would part ranks that do the same but for a call or two.
+    That is twice as many. Fixed limits would part ranks that do the same but for a call or two.
     """
     order = np.argsort(calls, kind="stable")
     ordered = np.maximum(calls[order], 1.0)
     classes = np.zeros(len(order), np.int64)
-    classes[order[1:]] = np.cumsum(ordered[1:] >= MORE_CALLS * ordered[:-1])
+    classes[order[1:]] = np.cumsum(ordered[1:] >= 2 * ordered[:-1])
     return classes
 
 
@@ -86,7 +94,16 @@ def session_cells(observed: Observed, seconds: Floats) -> Cells:
     names, middle = medians_by(work, log)
     level = log - middle[np.searchsorted(names, work)]
     none = np.full(len(observed.rows), -1, np.int64)
-    return Cells(phase, rank, _main_group(observed)[phase, rank], level, work, none)
+    return Cells(phase, rank, _main_group(observed)[phase, rank], level, work, none, by_calls=False)
+
+
+def cell_rows(observed: Observed, cells: Cells, member: Flags) -> Flags:
+    """The rows of some cells: of calls, or of sessions."""
+    if cells.by_calls:
+        return (cells.of_call >= 0) & member[np.maximum(cells.of_call, 0)]
+    inside = np.zeros((len(observed.phases), observed.io_ranks))
+    inside[cells.phase[member], cells.rank[member]] = 1.0
+    return observed.of_sessions(inside, 0.0) > 0
 
 
 def _main_group(observed: Observed) -> Ints:
@@ -137,13 +154,12 @@ def call_cells(observed: Observed, seconds: Floats) -> Cells | None:
 def _has_peers(observed: Observed, classes: Ints) -> Flags:
     """Calls of a kind and size that several ranks make: others cannot be compared."""
     names, place = np.unique(classes, return_inverse=True)
-    pairs = np.unique(place * observed.io_ranks + np.maximum(observed.rows.rank, 0))
+    pairs = unique(place * observed.io_ranks + np.maximum(observed.rows.rank, 0))
     count = np.bincount(pairs // observed.io_ranks, minlength=len(names))
     return np.asarray(count[place] > 1)
 
 
 MAX_PARTS = 8  # of each kind that are compared closely, and that may be slow together
-MIN_WORK = 0.2  # of a target's largest share of work, for a set of targets to show its speed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,11 +174,11 @@ class Part:
     peers: Floats  # levels of the other parts of its kind
 
 
-def slowest_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> list[Part]:
+def slowest_parts(observed: Observed, cells: Cells) -> list[Part]:
     """Return the slowest targets, nodes and ranks."""
     host = observed.host_of[cells.rank]
     return [
-        *_target_parts(observed, cells, by_calls=by_calls),
+        *_target_parts(observed, cells),
         *_partition(cells, host, "slow-node", 1, lambda n: {"host": observed.hosts[n]}),
         *_partition(
             cells,
@@ -193,13 +209,13 @@ def _partition(
         yield Part(code, culprit(int(names[place])), member, preference, levels[place], others)
 
 
-def _target_parts(observed: Observed, cells: Cells, *, by_calls: bool) -> Iterator[Part]:
+def _target_parts(observed: Observed, cells: Cells) -> Iterator[Part]:
     """Targets; those that are always used together cannot be told apart and are one part."""
     pieces = observed.pieces
     if len(pieces.targets) < 2 or not len(pieces.call):
         return
     touches, leads = _targets_of_pieces(pieces)
-    busy = _busy_levels(observed) if by_calls else _cell_levels(cells, touches)
+    busy = _busy_levels(observed) if cells.by_calls else _cell_levels(cells, touches)
     seen: set[bytes] = set()
     # A target that holds the first byte of calls comes first among those used together.
     for target in sorted(
@@ -235,7 +251,7 @@ def _cell_levels(cells: Cells, touches: Flags) -> Floats:
     for target, groups in enumerate(touches):
         member = (cells.group >= 0) & groups[np.maximum(cells.group, 0)]
         if member.any():
-            levels[target] = np.median(cells.level[member])
+            levels[target] = median(cells.level[member])
     return levels
 
 
@@ -258,7 +274,7 @@ def _busy_levels(observed: Observed) -> Floats:
     expected = np.bincount(pair, observed.service.occupied[call], minlength=size).reshape(
         count, groups
     )
-    enough = expected >= MIN_WORK * expected.max(axis=1, keepdims=True)
+    enough = expected >= observed.limits.few * expected.max(axis=1, keepdims=True)
     ratio = np.where(enough, np.maximum(seconds, 1e-9) / np.maximum(expected, 1e-9), np.inf)
     return np.asarray(np.log(ratio.min(axis=1)), np.float64)
 
@@ -304,7 +320,7 @@ def _only_host(observed: Observed, ranks: list[int]) -> str | None:
     slow = np.isin(observed.rank_numbers, ranks)
     names = np.array(observed.applications or [""] * observed.io_ranks)
     peers = np.isin(names, names[slow])
-    hosts = np.unique(observed.host_of[slow])
+    hosts = unique(observed.host_of[slow])
     there = peers & np.isin(observed.host_of, hosts)
     if len(hosts) != 1 or hosts[0] < 0 or not (there == slow).all() or not (peers & ~slow).any():
         return None

@@ -12,17 +12,20 @@ from math import comb
 
 import numpy as np
 
-from ioprism.diagnosis.checks.sessions import MAX_PARTS, Cells, session_cells, session_seconds
+from ioprism.diagnosis.checks.sessions import (
+    MAX_PARTS,
+    Cells,
+    cell_rows,
+    session_cells,
+    session_seconds,
+)
 from ioprism.diagnosis.limits import DOMINANT, MAJORITY
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import SYNC, Flags, Floats
+from ioprism.diagnosis.rows import SYNC, Flags, Floats, unique
+from ioprism.model.arrays import median
 from ioprism.model.verdict import Decision
 
-# Ranks that queue for one server end one service time after the other: of the slower half,
-# neighbours then differ by less than 1.5. Measured on GlusterFS with one slow brick: 3 to 10.
-APART = 2.0
-SPLIT_BY_CHANCE = 0.25  # of the phases; measured on healthy runs of real programs: 0 to 0.2
 DECIDE = Decision(
     "compare the files' storage targets",
     "ioprism diagnose LOG --layout layout.csv   # columns path,targets",
@@ -36,19 +39,17 @@ def check(observed: Observed) -> Iterator[Proposal]:
     seconds = session_seconds(observed)
     cells = session_cells(observed, seconds)
     slow, compared = _slow_sessions(observed, cells, seconds)
-    split = np.unique(cells.phase[slow])
+    split = unique(cells.phase[slow])
     if not len(split) or _one_rank(cells, slow) or _on_shared_files(observed, cells, slow):
         return
     after, crowded = _as_peers(cells, slow, seconds)
-    own = observed.rows.rank >= 0
     ratio, worst = (
-        np.where(own, (s / np.maximum(seconds, 1e-12))[observed.phase, observed.rows.rank], 1.0)
-        for s in (after, crowded)
+        observed.of_sessions(s / np.maximum(seconds, 1e-12), 1.0) for s in (after, crowded)
     )
     changed = ratio < 1
     if not _durable(observed, changed):
         worst = np.ones(len(worst))
-    peers = own & ~changed & np.isin(observed.phase, split)
+    peers = (observed.rows.rank >= 0) & ~changed & np.isin(observed.phase, split)
     yield Proposal(
         "slow-target",
         {**observed.file_culprit(changed), "files": _files(observed, changed)},
@@ -58,12 +59,12 @@ def check(observed: Observed) -> Iterator[Proposal]:
             Scenario(observed.own * worst),
             Scenario(observed.own * ratio),
         ),
-        _chance(len(split), compared),
+        _chance(len(split), compared, observed.limits.split_by_chance),
         contrast(observed, changed, peers, "slow-target"),
         DECIDE,
         {
-            "slow_seconds": float(np.median(seconds[cells.phase, cells.rank][slow])),
-            "peer_seconds": float(np.median(after[cells.phase, cells.rank][slow])),
+            "slow_seconds": median(seconds[cells.phase, cells.rank][slow]),
+            "peer_seconds": median(after[cells.phase, cells.rank][slow]),
         },
     )
 
@@ -73,7 +74,7 @@ def _slow_sessions(observed: Observed, cells: Cells, seconds: Floats) -> tuple[F
     slow = np.zeros(len(cells.rank), np.bool_)
     spent = seconds[cells.phase, cells.rank]
     compared = set()
-    for work in np.unique(cells.work):
+    for work in unique(cells.work):
         group = np.flatnonzero(cells.work == work)
         if len(group) <= observed.limits.min_peers:
             continue
@@ -81,21 +82,19 @@ def _slow_sessions(observed: Observed, cells: Cells, seconds: Floats) -> tuple[F
         order = group[np.argsort(spent[group])]
         half = (len(order) - 1) // 2
         steps = spent[order[half + 1 :]] / np.maximum(spent[order[half:-1]], 1e-9)
-        if steps.max() >= APART:
+        if steps.max() >= observed.limits.two_groups:
             slow[order[half + 1 + int(steps.argmax()) :]] = True
     return slow, len(compared)
 
 
 def _one_rank(cells: Cells, slow: Flags) -> bool:
     """Whether one rank is slow in nearly all of these phases: the rank is the part to name."""
-    phases = len(np.unique(cells.phase[slow]))
+    phases = len(unique(cells.phase[slow]))
     return bool(np.bincount(cells.rank[slow]).max() >= max(2, DOMINANT * phases))
 
 
 def _on_shared_files(observed: Observed, cells: Cells, slow: Flags) -> bool:
-    inside = np.zeros((len(observed.phases), observed.io_ranks), np.bool_)
-    inside[cells.phase[slow], cells.rank[slow]] = True
-    rows = (observed.rows.rank >= 0) & inside[observed.phase, observed.rows.rank]
+    rows = cell_rows(observed, cells, slow)
     moved = observed.rows.bytes
     return float(moved[rows & observed.shared_file].sum()) > MAJORITY * float(moved[rows].sum())
 
@@ -103,7 +102,7 @@ def _on_shared_files(observed: Observed, cells: Cells, slow: Flags) -> bool:
 def _as_peers(cells: Cells, slow: Flags, seconds: Floats) -> tuple[Floats, Floats]:
     """Slow sessions last as long as the longest of their peers, at worst with their work added."""
     after, crowded = seconds.copy(), seconds.copy()
-    for work in np.unique(cells.work[slow]):
+    for work in unique(cells.work[slow]):
         group = cells.work == work
         peers = group & ~slow
         usual = float(seconds[cells.phase[peers], cells.rank[peers]].max())
@@ -125,17 +124,16 @@ def _durable(observed: Observed, changed: Flags) -> bool:
 
 def _files(observed: Observed, changed: Flags) -> list[str]:
     """The files of the slow sessions on which most seconds are spent."""
-    known = changed & (observed.rows.file >= 0)
-    spent = np.bincount(observed.rows.file[known], observed.own[known])
+    spent = observed.by_file(observed.own, changed)
     most = np.argsort(-spent, kind="stable")[: min(MAX_PARTS, int((spent > 0).sum()))]
     return [observed.files.path(int(file)) for file in most]
 
 
-def _chance(split: int, compared: int) -> float:
+def _chance(split: int, compared: int, share: float) -> float:
     """The probability that this many phases are split in a healthy run."""
     return float(
         sum(
-            comb(compared, k) * SPLIT_BY_CHANCE**k * (1 - SPLIT_BY_CHANCE) ** (compared - k)
+            comb(compared, k) * share**k * (1 - share) ** (compared - k)
             for k in range(split, compared + 1)
         )
     )

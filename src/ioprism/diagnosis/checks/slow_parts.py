@@ -5,8 +5,11 @@ Codes: slow-target, slow-node, slow-rank.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ from ioprism.diagnosis.checks.sessions import (
     Cells,
     Part,
     call_cells,
+    cell_rows,
     joint_culprit,
     number_of_parts,
     session_cells,
@@ -34,12 +38,12 @@ from ioprism.diagnosis.rows import (
     medians_by,
     outlier_test,
     rank_test,
+    unique,
 )
-from ioprism.diagnosis.targets import MIN_CALLS, mean_service
+from ioprism.diagnosis.targets import mean_service
+from ioprism.model.arrays import median
 from ioprism.model.verdict import Decision
 
-SAME_EXPLANATION = 0.98  # of the explained differences: parts that coincide
-CLEARLY_MORE = 1.15  # times another saving
 RECORD = Decision(
     "record every call, so that ranks are compared request by request",
     "export DXT_ENABLE_IO_TRACE=1",
@@ -61,13 +65,44 @@ def check(observed: Observed) -> Iterator[Proposal]:
         yield from (one for one in (by_call, by_session) if one is not None)
         return
     same = by_call.code == by_session.code and by_call.culprit.items() <= by_session.culprit.items()
-    gains = [_gain(observed, one) for one in (by_call, by_session)]
-    yield by_session if gains[1] > (CLEARLY_MORE if same else 1.0) * gains[0] else by_call
+    before = observed.busiest_rank(observed.own).sum()
+    gain, of_sessions = (
+        before - observed.busiest_rank(one.change.likely.chain).sum()
+        for one in (by_call, by_session)
+        if one.change is not None
+    )
+    needed = 1 + observed.limits.run_noise if same else 1.0
+    yield by_session if of_sessions > needed * gain else by_call
 
 
-def _gain(observed: Observed, proposal: Proposal) -> float:
-    chain = observed.own if proposal.change is None else proposal.change.likely.chain
-    return float((observed.busiest_rank(observed.own) - observed.busiest_rank(chain)).sum())
+def _repair_parts(
+    seconds: Floats,
+    cells_of: Callable[[Floats], Cells | None],
+    slowest: Callable[[Cells, list[Part], Floats], tuple[Part, float] | None],
+    repair: Callable[[Cells, Flags, Floats], Floats],
+    length: Callable[[Floats], float],
+) -> tuple[list[Part], float, Floats] | None:
+    """Take the slowest part, repair it, look again, as long as phases become shorter.
+
+    Returns the parts worth naming, the probability that they are chance, and the seconds of calls
+    or sessions without them.
+    """
+    states, cells = [seconds], cells_of(seconds)
+    parts: list[Part] = []
+    tests: list[float] = []
+    while cells is not None and len(parts) < MAX_PARTS:
+        worst = slowest(cells, parts, states[-1])
+        if worst is None:
+            break
+        parts.append(worst[0])
+        tests.append(worst[1])
+        states.append(repair(cells, worst[0].member, states[-1]))
+        cells = cells_of(states[-1]) or cells
+    gains = [before - after for before, after in pairwise(map(length, states))]
+    if not parts or sum(gains) <= 0:
+        return None
+    count = worth_naming(gains)
+    return parts[:count], max(tests[:count]), states[count]
 
 
 def _slow_sessions(observed: Observed) -> Proposal | None:
@@ -75,43 +110,45 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     if not (observed.rows.rank >= 0).any():
         return None
     seconds = session_seconds(observed)
-    repaired, cells = [seconds], session_cells(observed, seconds)
-    parts: list[Part] = []
-    tests: list[float] = []
-    for _ in range(MAX_PARTS):
-        worst = _slowest_session_part(observed, cells, parts, repaired[-1])
-        if worst is None:
-            break
-        parts.append(worst[0])
-        tests.append(worst[1])
-        repaired.append(_repair_sessions(cells, worst[0].member, repaired[-1]))
-        cells = session_cells(observed, repaired[-1])
-    gains = [float((a.max(axis=1) - b.max(axis=1)).sum()) for a, b in pairwise(repaired)]
-    if not parts or sum(gains) <= 0:
+    repaired = _repair_parts(
+        seconds,
+        partial(session_cells, observed),
+        partial(_slowest_session_part, observed),
+        _repair_sessions,
+        lambda state: float(state.max(axis=1).sum()),
+    )
+    if repaired is None:
         return None
-    count = worth_naming(gains)
-    after = repaired[count]
+    parts, test, after = repaired
     ratio = np.divide(after, seconds, out=np.ones_like(seconds), where=seconds > 0)
     if not _serves_slower(observed, np.flatnonzero((ratio < 1).any(axis=0))):
         return None
-    own = observed.rows.rank >= 0
-    factor = np.where(own, ratio[observed.phase, np.maximum(observed.rows.rank, 0)], 1.0)
+    factor = observed.of_sessions(ratio, 1.0)
     changed = factor < 1
-    code, culprit = joint_culprit(observed, parts[:count])
-    culprit |= _own_place(observed, changed) | observed.task(changed)
-    slow, peers = _comparison_rows(observed, changed)
     facts = _facts(observed, seconds, changed)
     usual = facts["peer_seconds"]
-    return Proposal(
-        code,
-        culprit,
+    return _proposal(
+        observed,
+        (parts, test),
         changed,
-        _change(observed, observed.own * factor, changed, _shared_limit(after)),
-        max(tests[:count]),
-        contrast(observed, slow, peers, code),
-        REPEAT if observed.per_call else RECORD,
+        _session_change(observed, observed.own * factor, changed, seconds, after),
+        _comparison_rows(observed, changed),
         facts | ({"ratio": facts["slow_seconds"] / usual} if usual > 0 else {}),
     )
+
+
+def _proposal(
+    observed: Observed,
+    slow: tuple[list[Part], float],
+    changed: Flags,
+    change: Change,
+    compared: tuple[Flags, Flags],
+    facts: dict[str, Any],
+) -> Proposal:
+    code, culprit = joint_culprit(observed, slow[0])
+    culprit |= _own_place(observed, changed) | observed.task(changed)
+    decide, both = REPEAT if observed.per_call else RECORD, contrast(observed, *compared, code)
+    return Proposal(code, culprit, changed, change, slow[1], both, decide, facts)
 
 
 def _serves_slower(observed: Observed, ranks: Ints) -> bool:
@@ -131,23 +168,37 @@ def _serves_slower(observed: Observed, ranks: Ints) -> bool:
     return not len(others) or by_rank[ranks].mean() >= observed.limits.slower * others.mean()
 
 
-def _change(observed: Observed, chain: Floats, changed: Flags, best_floor: Floats | None) -> Change:
+def _change(observed: Observed, chain: Floats, changed: Flags) -> Change:
     """Slow calls take what peers take; healthy targets may become the limit then."""
-    occupied, own = observed.service.occupied, observed.own
-    if observed.per_call:
-        work = np.where(changed, np.minimum(occupied, chain), occupied)
-        work = _healthy_work(observed, work, changed)
-    else:  # a target is busy for as much less as its calls take less
-        work = occupied * np.divide(chain, own, out=np.ones(len(own)), where=own > 0)
+    occupied = observed.service.occupied
+    work = np.where(changed, np.minimum(occupied, chain), occupied)
+    work = _healthy_work(observed, work, changed)
     known = len(observed.pieces.targets) > 0
     likely = Scenario(chain, work * float(np.mean(observed.service.doubt)) if known else None)
     worst = Scenario(chain, work if known else None)
-    best = (
-        Scenario(chain)
-        if best_floor is None
-        else Scenario(np.minimum(chain, best_floor[observed.phase]))
-    )
-    return Change(likely, worst, best)
+    return Change(likely, worst, Scenario(chain))
+
+
+def _session_change(
+    observed: Observed, chain: Floats, changed: Flags, before: Floats, after: Floats
+) -> Change:
+    """Slow sessions take what peers take, which includes waiting at healthy targets."""
+    best = Scenario(np.minimum(chain, _shared_limit(after)[observed.phase]))
+    if observed.per_call:
+        change = _change(observed, chain, changed)
+        return Change(change.likely, change.worst, best)
+    # Without single calls, a repaired target that holds more bytes may finish after its peers.
+    floor = _busiest_repaired_target(observed, before, after < before)
+    return Change(Scenario(chain), Scenario(chain, floor=floor), best)
+
+
+def _busiest_repaired_target(observed: Observed, seconds: Floats, slow: Flags) -> Floats:
+    """Seconds of each phase in which repaired targets move their bytes as others do."""
+    cells = session_cells(observed, seconds)
+    work = _target_work(observed, cells, seconds, slow[cells.phase, cells.rank])
+    floor = np.zeros(len(observed.phases))
+    np.maximum.at(floor, work.phase[work.own], work.usual * work.bytes[work.own])
+    return floor
 
 
 def _shared_limit(after: Floats) -> Floats:
@@ -161,51 +212,62 @@ def _healthy_work(observed: Observed, work: Floats, changed: Flags) -> Floats:
     """Seconds that rows occupy targets at the speed of healthy ones."""
     service, rows = observed.service, work.copy()
     healthy = ~changed & ~service.idle & np.isfinite(service.observed)
-    for name in np.unique(service.classes[healthy]):
+    for name in unique(service.classes[healthy]):
         some = service.classes == name
         chosen = some & healthy
-        if chosen.sum() >= MIN_CALLS:
+        if chosen.sum() >= observed.limits.min_served:
             typical = mean_service(service.observed[chosen], observed.pieces.group[chosen])
             rows[some] = np.minimum(rows[some], typical)
     return rows
 
 
 def _facts(observed: Observed, seconds: Floats, changed: Flags) -> dict[str, Any]:
-    ranks = np.unique(observed.rows.rank[changed])
+    ranks = unique(observed.rows.rank[changed])
     total = seconds.sum(axis=0)
     others = np.setdiff1d(np.flatnonzero(total > 0), ranks)
     return {
         "targets": len(observed.pieces.targets),
         "nodes": len(observed.hosts),
-        "slow_seconds": float(np.median(total[ranks])),
-        "peer_seconds": float(np.median(total[others])) if len(others) else 0.0,
+        "slow_seconds": median(total[ranks]),
+        "peer_seconds": median(total[others]) if len(others) else 0.0,
     }
+
+
+def _slower_parts(observed: Observed, cells: Cells, named: list[Part]) -> list[Part]:
+    """Parts that are slower than others; after a first one only further ones of its kind."""
+    limits, known = observed.limits, [part.culprit for part in named]
+    return [
+        part
+        for part in slowest_parts(observed, cells)
+        if (not named or part.code == named[0].code)
+        and part.culprit not in known
+        and _step(cells, part.member) >= np.log(limits.slower)
+        and _in_turn(observed, cell_rows(observed, cells, part.member)) >= limits.min_in_turn
+    ]
 
 
 def _slowest_session_part(
     observed: Observed, cells: Cells, named: list[Part], seconds: Floats
 ) -> tuple[Part, float] | None:
     """The part that explains most of what sessions differ in, if that is not chance."""
-    limits, known = observed.limits, [part.culprit for part in named]
-    slower = [
-        part
-        for part in slowest_parts(observed, cells, by_calls=False)
-        if (not named or part.code == named[0].code)
-        and part.culprit not in known
-        and _step(cells, part.member) >= np.log(limits.slower)
-        and _in_turn(observed, _rows_of(observed, cells, part.member)) >= limits.min_in_turn
-    ]
+    limits, slower = observed.limits, _slower_parts(observed, cells, named)
     # Ranks whose target only has more to do than others are not slower themselves.
     busy = [
         part.member
         for part in slower
         if part.code == "slow-target" and not _slow_per_byte(observed, cells, part.member, seconds)
     ]
-    slower = [part for part in slower if not any(_is_inside(part.member, one) for one in busy)]
+    slower = [
+        part
+        for part in slower
+        if not any((part.member & one).sum() >= DOMINANT * part.member.sum() for one in busy)
+    ]
     shares = [_explained_variance(cells, part.member) for part in slower]
     if not any(shares):
         return None
-    near = [p for p, e in zip(slower, shares, strict=True) if e >= SAME_EXPLANATION * max(shares)]
+    near = [
+        p for p, e in zip(slower, shares, strict=True) if e >= limits.same_explanation * max(shares)
+    ]
     part = min(near, key=lambda one: (one.preference, -one.level))
     chance = _session_chance(observed, cells, part)
     if _is_incident(observed, cells, part.member):
@@ -226,54 +288,69 @@ def _session_chance(observed: Observed, cells: Cells, part: Part) -> float:
     if int(part.member.sum()) < limits.min_in_turn:
         return alone if enough else 1.0
     healthy = _healthy_cells(observed, cells, part)
+    least = number_of_parts(observed) / comb(len(cells.level), int(part.member.sum()))
+    if least > limits.significance and healthy.sum() >= limits.min_peers:
+        # So few sessions could never pass a test of ranks.
+        others = cells.level[healthy]
+        return max(alone, outlier_test(part.level, others, min_spread=limits.part_spread))
     return max(alone, rank_test(cells.level[part.member], cells.level[healthy]))
-
-
-def _rows_of(observed: Observed, cells: Cells, member: Flags) -> Flags:
-    """The rows of some sessions."""
-    inside = np.zeros((len(observed.phases), observed.io_ranks), np.bool_)
-    inside[cells.phase[member], cells.rank[member]] = True
-    own = observed.rows.rank >= 0
-    return own & inside[observed.phase, np.maximum(observed.rows.rank, 0)]
 
 
 def _is_incident(observed: Observed, cells: Cells, member: Flags) -> bool:
     """Whether one call holds most of what members take longer: it may not happen again."""
-    slow = _rows_of(observed, cells, member)
+    slow = cell_rows(observed, cells, member)
     spent = float(observed.own[slow].sum())
-    usual = spent * float(np.exp(-np.median(cells.level[member])))
+    usual = spent * float(np.exp(-median(cells.level[member])))
     longest = float(
         np.where(observed.rows.inferred, 0.0, observed.rows.longest)[slow].max(initial=0.0)
     )
     return longest > MAJORITY * (spent - usual)
 
 
-def _is_inside(member: Flags, whole: Flags) -> bool:
-    return float((member & whole).sum()) >= DOMINANT * float(member.sum())
-
-
 def _step(cells: Cells, member: Flags) -> float:
     """By how much members are above the others, as logarithm; 0 without others."""
     if member.all() or not member.any():
         return 0.0
-    return float(np.median(cells.level[member]) - np.median(cells.level[~member]))
+    return float(median(cells.level[member]) - median(cells.level[~member]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TargetWork:
+    """What each set of targets moves in each phase, and how long it is busy with it."""
+
+    phase: Ints
+    bytes: Floats
+    seconds: Floats  # until the last of its ranks is done
+    own: Flags  # whether it serves the members
+
+    @property
+    def cost(self) -> Floats:
+        """Seconds per byte."""
+        return self.seconds / np.maximum(self.bytes, 1.0)
+
+    @property
+    def usual(self) -> float:
+        """Seconds per byte at the middle one of the other sets."""
+        return median(self.cost[~self.own]) if (~self.own).any() else 0.0
+
+
+def _target_work(observed: Observed, cells: Cells, seconds: Floats, member: Flags) -> TargetWork:
+    moved = observed.by_rank(observed.rows.bytes.astype(np.float64))[cells.phase, cells.rank]
+    groups = int(cells.group.max(initial=-1)) + 2
+    names, place = np.unique(cells.phase * groups + cells.group + 1, return_inverse=True)
+    busy, total = np.zeros(len(names)), np.bincount(place, moved, minlength=len(names))
+    np.maximum.at(busy, place, seconds[cells.phase, cells.rank])
+    own = np.isin(np.arange(len(names)), place[member])
+    known = (total > 0) & (names % groups > 0)
+    return TargetWork((names // groups)[known], total[known], busy[known], own[known])
 
 
 def _slow_per_byte(observed: Observed, cells: Cells, member: Flags, seconds: Floats) -> bool:
     """Whether members' targets need longer for each byte, and do not only hold more of them."""
-    moved = observed.by_rank(observed.rows.bytes.astype(np.float64))[cells.phase, cells.rank]
-    # A set of targets is busy until the last of its ranks is done.
-    groups = int(cells.group.max()) + 2
-    names, place = np.unique(cells.phase * groups + cells.group + 1, return_inverse=True)
-    busy, total = np.zeros(len(names)), np.bincount(place, moved)
-    np.maximum.at(busy, place, seconds[cells.phase, cells.rank])
-    cost = busy / np.maximum(total, 1.0)
-    own = np.isin(np.arange(len(names)), place[member])
-    some = total > 0
-    if not (own & some).any() or not (~own & some).any():
+    work = _target_work(observed, cells, seconds, member)
+    if work.own.all() or not work.own.any():
         return True
-    usual = float(np.median(cost[~own & some]))
-    return float(np.median(cost[own & some])) >= observed.limits.slower * usual
+    return median(work.cost[work.own]) >= observed.limits.slower * work.usual
 
 
 def _repair_sessions(cells: Cells, member: Flags, seconds: Floats) -> Floats:
@@ -304,9 +381,9 @@ def _own_place(observed: Observed, slow: Flags) -> dict[str, Any]:
         return {}
     file = observed.rows.file
     known = (file >= 0) & ~observed.of_programs
-    ranks = np.unique(observed.rows.rank[slow])
+    ranks = unique(observed.rows.rank[slow])
     theirs = known & np.isin(observed.rows.rank, ranks)
-    mine, others = np.unique(file[theirs]), np.unique(file[known & ~theirs])
+    mine, others = unique(file[theirs]), unique(file[known & ~theirs])
     only = np.setdiff1d(mine, others)
     if not len(only):
         return {}
@@ -319,43 +396,26 @@ def _own_place(observed: Observed, slow: Flags) -> dict[str, Any]:
 
 
 def _slow_calls(observed: Observed) -> Proposal | None:
-    """Take the slowest part by call, repair it, look again."""
-    seconds = observed.rows.seconds.copy()
-    cells = call_cells(observed, seconds)
-    if cells is None:
-        return None
+    """Targets, nodes or ranks whose calls take longer."""
     if not len(observed.pieces.targets) and (observed.shared_file & observed.rows.moves_data).any():
         return None  # calls may queue on the shared file: sessions are compared instead
-    parts: list[Part] = []
-    tests: list[float] = []
-    states = [seconds]
-    for _ in range(MAX_PARTS):
-        worst = _slowest_call_part(observed, cells, parts)
-        if worst is None:
-            break
-        parts.append(worst[0])
-        tests.append(worst[1])
-        states.append(_repair_calls(observed, cells, worst[0].member, states[-1]))
-        cells = call_cells(observed, states[-1]) or cells
-    totals = [float(_phase_seconds(observed, state).sum()) for state in states]
-    gains = [before - after for before, after in pairwise(totals)]
-    if not parts or sum(gains) <= 0:
-        return None
-    count = worth_naming(gains)
-    changed = states[count] < seconds
-    code, culprit = joint_culprit(observed, parts[:count])
-    culprit |= _own_place(observed, changed) | observed.task(changed)
-    share = np.divide(states[count], seconds, out=np.ones(len(seconds)), where=seconds > 0)
-    return Proposal(
-        code,
-        culprit,
-        changed,
-        _change(observed, observed.own * share, changed, None),
-        max(tests[:count]),
-        contrast(observed, changed, ~changed & observed.rows.moves_data, code),
-        REPEAT if observed.per_call else RECORD,
-        _facts(observed, observed.by_rank(observed.own), changed),
+    seconds = observed.rows.seconds.copy()
+    repaired = _repair_parts(
+        seconds,
+        partial(call_cells, observed),
+        partial(_slowest_call_part, observed),
+        partial(_repair_calls, observed),
+        lambda state: float(_phase_seconds(observed, state).sum()),
     )
+    if repaired is None:
+        return None
+    parts, test, after = repaired
+    changed = after < seconds
+    share = np.divide(after, seconds, out=np.ones(len(seconds)), where=seconds > 0)
+    change = _change(observed, observed.own * share, changed)
+    compared = changed, ~changed & observed.rows.moves_data
+    facts = _facts(observed, observed.by_rank(observed.own), changed)
+    return _proposal(observed, (parts, test), changed, change, compared, facts)
 
 
 def _phase_seconds(observed: Observed, seconds: Floats) -> Floats:
@@ -368,31 +428,19 @@ def _phase_seconds(observed: Observed, seconds: Floats) -> Floats:
 
 
 def _slowest_call_part(
-    observed: Observed, cells: Cells, named: list[Part]
+    observed: Observed, cells: Cells, named: list[Part], _: Floats
 ) -> tuple[Part, float] | None:
-    """Of the parts that are slower than chance, the one that explains most.
-
-    After a first part only further ones of its kind are considered.
-    """
-    limits, known = observed.limits, [part.culprit for part in named]
-    tested = [
-        (part, _call_chance(observed, cells, part))
-        for part in slowest_parts(observed, cells, by_calls=True)
-        if (not named or part.code == named[0].code)
-        and part.culprit not in known
-        and _step(cells, part.member) >= np.log(limits.slower)
-        and _in_turn(observed, (cells.of_call >= 0) & part.member[np.maximum(cells.of_call, 0)])
-        >= limits.min_in_turn
-    ]
+    """Of the parts that are slower than chance, the one that explains most."""
+    limits, slower = observed.limits, _slower_parts(observed, cells, named)
+    tested = [(part, _call_chance(observed, cells, part)) for part in slower]
     scored = [
         (_explained_variance(cells, p.member), p, x) for p, x in tested if x <= limits.significance
     ]
     if not scored:
         return None
     most = max(score for score, _, _ in scored)
-    near = [entry for entry in scored if entry[0] >= SAME_EXPLANATION * most]
-    _, part, p_value = max(near, key=lambda entry: (-entry[1].preference, entry[0]))
-    return part, p_value
+    near = [entry for entry in scored if entry[0] >= limits.same_explanation * most]
+    return max(near, key=lambda entry: (-entry[1].preference, entry[0]))[1:]
 
 
 def _call_chance(observed: Observed, cells: Cells, part: Part) -> float:
@@ -401,7 +449,7 @@ def _call_chance(observed: Observed, cells: Cells, part: Part) -> float:
     if part.code == "slow-target" and len(part.peers):
         few = _few_as_slow(observed, part)
         peers = part.peers[part.peers < part.level - np.log(limits.slower)] if few else part.peers
-        if not len(peers) or part.level < np.median(peers) + np.log(limits.slower):
+        if not len(peers) or part.level < median(peers) + np.log(limits.slower):
             return 1.0  # its calls only wait longer: more data is on it
     test = rank_test(cells.level[part.member], cells.level[_healthy_cells(observed, cells, part)])
     test *= number_of_parts(observed)
@@ -422,7 +470,7 @@ def _healthy_cells(observed: Observed, cells: Cells, part: Part) -> Flags:
     outside = ~part.member
     if not _few_as_slow(observed, part):
         return outside
-    level = float(np.median(cells.level[part.member])) - np.log(observed.limits.slower)
+    level = median(cells.level[part.member]) - np.log(observed.limits.slower)
     healthy = outside & (cells.level < level)
     return healthy if healthy.sum() >= 0.5 * outside.sum() else outside
 
@@ -430,23 +478,23 @@ def _healthy_cells(observed: Observed, cells: Cells, part: Part) -> Flags:
 def _explained_variance(cells: Cells, member: Flags) -> float:
     """How much of the cells' differences disappears when a part has a separate level."""
     level = cells.level
-    total = np.abs(level - np.median(level)).sum()
-    rest = np.abs(level[member] - np.median(level[member])).sum()
-    rest += np.abs(level[~member] - np.median(level[~member])).sum()
+    total = np.abs(level - median(level)).sum()
+    rest = np.abs(level[member] - median(level[member])).sum()
+    rest += np.abs(level[~member] - median(level[~member])).sum()
     return max(0.0, float(total - rest)) / max(float(total), 1e-12)
 
 
 def _repair_calls(observed: Observed, cells: Cells, member: Flags, seconds: Floats) -> Floats:
     """Let the calls of a part take what their peers take, class by class."""
-    inside = (cells.of_call >= 0) & member[np.maximum(cells.of_call, 0)]
+    inside = cell_rows(observed, cells, member)
     peers = (cells.of_call >= 0) & ~inside
     repaired, classes = seconds.copy(), observed.service.classes
-    overall = np.median(cells.level[member]) - np.median(cells.level[~member])
-    for name in np.unique(classes[inside]):
+    overall = median(cells.level[member]) - median(cells.level[~member])
+    for name in unique(classes[inside]):
         own, others = inside & (classes == name), peers & (classes == name)
         ratio = np.exp(-overall)
         if others.sum() >= 5:
-            usual, spent = np.median(seconds[others]), np.median(seconds[own])
+            usual, spent = median(seconds[others]), median(seconds[own])
             ratio = usual / spent if spent > 0 else 1.0
         repaired[own] = seconds[own] * min(1.0, ratio)
     return repaired
@@ -461,4 +509,4 @@ def _in_turn(observed: Observed, slow: Flags) -> float:
     slow = slow & (rows.rank >= 0)
     requests = np.maximum(rows.count[slow], rows.bytes[slow] / observed.limits.block)
     served = np.bincount(rows.rank[slow], requests)
-    return float(np.median(served[served > 0])) if slow.any() else 0.0
+    return median(served[served > 0]) if slow.any() else 0.0

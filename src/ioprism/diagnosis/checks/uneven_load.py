@@ -14,8 +14,18 @@ from ioprism.diagnosis.checks.redundancy import read_copies, written_in_vain
 from ioprism.diagnosis.heat import HeatPhases, totals
 from ioprism.diagnosis.limits import DOMINANT, MAJORITY, MINOR
 from ioprism.diagnosis.observed import Observed
-from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast
-from ioprism.diagnosis.rows import METADATA, SYNC, Flags, Floats, rank_test, steady_seconds
+from ioprism.diagnosis.replay import Change, Proposal, Scenario, contrast, propose
+from ioprism.diagnosis.rows import (
+    METADATA,
+    SYNC,
+    Flags,
+    Floats,
+    Ints,
+    rank_test,
+    steady_seconds,
+    unique,
+)
+from ioprism.model.arrays import median
 from ioprism.model.verdict import Decision
 
 LAYOUT = "ioprism diagnose LOG --layout layout.csv   # from: lfs getstripe -r --yaml DIRECTORY"
@@ -23,7 +33,6 @@ ONE_LIMIT = Decision(
     "run it once with the work of two ranks, or give a ceiling of the file system",
     "ioprism diagnose LOG --ceiling ior.json",
 )
-FEW_NODES = 3  # nodes of a job whose log does not name them, at least
 MORE_TARGETS = Decision(
     "write the same file with another stripe count once, and compare",
     "lfs setstripe -c 2 DIRECTORY; ioprism compare BEFORE AFTER",
@@ -63,14 +72,14 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
     mine = (some | (rows.kind == SYNC)) & (rows.rank == writer)
     steady = steady_seconds(observed, mine & rows.moves_data)
     waits = np.where(mine, observed.own - steady, 0.0)  # for storage that has all it can do
-    part = 1 / observed.ranks
     work = np.where(mine, observed.service.occupied, 0.0)
     known = len(observed.pieces.targets) > 0
-    # One writer per node: counters do not show how many there are, from three to one per rank.
+    if known and not observed.per_call:  # each request occupies all targets that it touches
+        stripes = np.ceil(rows.mean_bytes / observed.files.block_sizes(rows.file, 2**20))
+        work = work * np.clip(stripes, 1, len(observed.pieces.targets))
+    # One writer per node, or all ranks; a log may name the nodes of ranks with I/O only.
     fewest = 1 / (observed.nodes if observed.nodes > 1 else limits.min_ranks)
-    if known and not observed.per_call:
-        fewest = 1 / FEW_NODES
-        part = math.sqrt(fewest * part)
+    part = 1 / observed.ranks
     floor = observed.even_target(work) if known else observed.by_phase(waits, mine)
 
     def scenario(kept: float, queue: float, limit: float) -> Scenario:
@@ -78,7 +87,7 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
         return Scenario(chain, floor=floor * limit)
 
     least, most = observed.service.doubt
-    worst = scenario(1 - limits.parallel_gain if not known else max(part, fewest), 1.0, most)
+    worst = scenario(max(part, fewest) if known else 1 - limits.parallel_gain, 1.0, most)
     if _opened_by_most(observed, mine):
         worst = Scenario(observed.own)  # a library may gather what all ranks write together
     change = Change(
@@ -86,23 +95,16 @@ def _serial_io(observed: Observed, by_program: Flags) -> Proposal | None:
         worst,
         scenario(1 / observed.ranks, 1 / observed.ranks, least),
     )
-    return Proposal(
-        "serial-io",
-        {"rank": int(observed.rank_numbers[writer])},
-        mine,
-        change,
-        observed.repeat_probability(mine),
-        contrast(observed, mine, None, "serial-io"),
-        ONE_LIMIT,
-        {"ranks": observed.ranks, "nodes": len(observed.hosts)},
-    )
+    culprit = {"rank": int(observed.rank_numbers[writer])}
+    facts = {"ranks": observed.ranks, "nodes": len(observed.hosts)}
+    return propose(observed, "serial-io", mine, change, ONE_LIMIT, facts, culprit=culprit)
 
 
 def _opened_by_most(observed: Observed, mine: Flags) -> bool:
     """Whether most ranks open the files of these rows."""
     rows = observed.rows
     opened = (rows.kind == METADATA) & np.isin(rows.file, rows.file[mine]) & (rows.rank >= 0)
-    return len(np.unique(rows.rank[opened])) > MAJORITY * observed.ranks
+    return len(unique(rows.rank[opened])) > MAJORITY * observed.ranks
 
 
 def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
@@ -116,17 +118,13 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
     active = total > 0
     if active.sum() < limits.min_ranks:
         return None
-    middle = float(np.median(total[active]))
-    heavy = np.flatnonzero(total > limits.uneven * max(middle, 1.0))
-    if (
-        not len(heavy)
-        or len(heavy) > MAJORITY * active.sum()
-        or total[heavy].sum() < MINOR * total.sum()
-    ):
+    middle = median(total[active])
+    heavy = _heavy_ranks(observed, total)
+    if not len(heavy):
         return None
     vain = written_in_vain(observed)[1]
     useful = observed.by_rank(rows.bytes * (1 - vain), some).sum(axis=0)
-    if not (useful[heavy] > limits.uneven * middle).any():
+    if not (useful[heavy] > limits.apart * middle).any():
         return None  # one rank writes fill values for all
     own = observed.by_rank(observed.own)
     light = np.setdiff1d(np.flatnonzero(active), heavy)
@@ -146,7 +144,7 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
         float(observed.own[spent].sum()), 1e-12
     )
     # Where the heavy ranks wait for storage rather than for their own requests, all of it stays.
-    slower = 1.15 if observed.per_call else 1.5
+    slower = 1 + limits.run_noise if observed.per_call else limits.apart
     worst_chain = np.maximum(slower * even * usual, (1 - steady) * own[:, heavy].max(axis=1))
 
     def scenario(chain: Floats, factor: float) -> Scenario:
@@ -177,6 +175,14 @@ def _data_imbalance(observed: Observed, by_program: Flags) -> Proposal | None:
     )
 
 
+def _heavy_ranks(observed: Observed, moved: Floats) -> Ints:
+    """The ranks that move much more than the others; none where they are many or move little."""
+    active = moved[moved > 0]
+    heavy = np.flatnonzero(moved > observed.limits.apart * max(median(active), 1.0))
+    few = len(heavy) <= MAJORITY * len(active) and moved[heavy].sum() >= MINOR * moved.sum()
+    return heavy if few else heavy[:0]
+
+
 def _imbalance_in_heat_map(observed: Observed) -> Proposal | None:
     """Ranks that move more of a file that all share, by the heat map."""
     heat: HeatPhases | None = observed.heat
@@ -187,12 +193,8 @@ def _imbalance_in_heat_map(observed: Observed) -> Proposal | None:
     active = moved > 0
     if active.sum() < limits.min_ranks:
         return None
-    heavy = np.flatnonzero(moved > limits.uneven * float(np.median(moved[active])))
-    if (
-        not len(heavy)
-        or len(heavy) > MAJORITY * active.sum()
-        or moved[heavy].sum() < MINOR * moved.sum()
-    ):
+    heavy = _heavy_ranks(observed, moved)
+    if not len(heavy) or len(observed.phases) != 1:
         return None
     # Bins round short times up: bytes show at most how long a rank took beside the busiest.
     stall = float(observed.stall.sum())
@@ -202,8 +204,8 @@ def _imbalance_in_heat_map(observed: Observed) -> Proposal | None:
         return None
     even = float(moved.sum()) / float(active.sum())
     cost = seconds[active] / moved[active]
-    usual = float(np.median(seconds[light] / moved[light]))
-    worst = max(1.5 * usual, float((seconds[heavy] / moved[heavy]).max()))
+    usual = median(seconds[light] / moved[light])
+    worst = max(limits.apart * usual, float((seconds[heavy] / moved[heavy]).max()))
     every = _data(observed)
     rest = np.where(every, 0.0, observed.own)
     change = Change(
@@ -212,18 +214,9 @@ def _imbalance_in_heat_map(observed: Observed) -> Proposal | None:
             for c in (usual, worst, float(cost.min()))
         )
     )
-    if len(observed.phases) != 1:
-        return None
-    return Proposal(
-        "data-imbalance",
-        {"ranks": heavy.tolist()},
-        every,
-        change,
-        observed.repeat_probability(every),
-        contrast(observed, every, None, "data-imbalance"),
-        ONE_LIMIT,
-        {"bytes": float(moved[heavy].mean()), "even_bytes": even},
-    )
+    culprit = {"ranks": heavy.tolist()}
+    facts = {"bytes": float(moved[heavy].mean()), "even_bytes": even}
+    return propose(observed, "data-imbalance", every, change, ONE_LIMIT, facts, culprit=culprit)
 
 
 def _same_program(observed: Observed, moved: Floats) -> Flags:
@@ -255,7 +248,7 @@ def _hot_target(observed: Observed) -> Iterator[Proposal]:
     ideal = even_placement(float(total.sum()), single, observed.targets_known)
     on_it = np.zeros(len(rows), np.bool_)
     on_it[pieces.call[pieces.target == hot]] = True
-    if not total[hot] or total[hot] < limits.uneven * ideal or not (private & ~on_it).any():
+    if not total[hot] or total[hot] < limits.apart * ideal or not (private & ~on_it).any():
         return
     share = ideal / float(total[hot])
     slow, peers = (
@@ -267,7 +260,7 @@ def _hot_target(observed: Observed) -> Iterator[Proposal]:
         spread = work[:, hot] * share
     else:
         limited = np.full(
-            len(observed.phases), np.median(slow) - np.median(peers) >= np.log(limits.slower)
+            len(observed.phases), median(slow) - median(peers) >= np.log(limits.slower)
         )
         seconds = observed.by_rank(observed.own)
         taking_part = np.where(seconds > 0, seconds, np.inf).min(axis=1)
@@ -286,10 +279,9 @@ def _hot_target(observed: Observed) -> Iterator[Proposal]:
             waiting=np.where(limited, 0.0, observed.waiting),
         )
 
-    least, most = observed.service.doubt if observed.per_call else (0.8, 1.3)
+    least, most = observed.service.doubt if observed.per_call else (DOMINANT, limits.unsure[1])
     each = [
-        len(np.unique(rows.rank[pieces.call[pieces.target == t]]))
-        for t in range(len(pieces.targets))
+        len(unique(rows.rank[pieces.call[pieces.target == t]])) for t in range(len(pieces.targets))
     ]
     yield Proposal(
         "hot-target",
@@ -301,7 +293,7 @@ def _hot_target(observed: Observed) -> Iterator[Proposal]:
         MORE_TARGETS,
         {
             "ranks_on_target": each[hot],
-            "ranks_elsewhere": float(np.median(np.delete(each, hot))),
+            "ranks_elsewhere": median(np.delete(each, hot)),
             "targets": len(pieces.targets),
         },
     )
@@ -327,13 +319,13 @@ def _few_targets(observed: Observed) -> Iterator[Proposal]:
     if not len(pieces.call):
         return
     data = _data(observed) & (rows.file >= 0)
-    seconds = np.bincount(rows.file[data], observed.own[data], minlength=len(observed.users))
+    seconds = observed.by_file(observed.own, data)
     seconds[(observed.users < limits.min_ranks) | (read_copies(observed) >= limits.copies)] = 0.0
     file = int(np.argmax(seconds))
     if not seconds[file]:
         return
     mine = data & (rows.file == file)
-    used = np.unique(pieces.target[mine[pieces.call]])
+    used = unique(pieces.target[mine[pieces.call]])
     moved, users = float(rows.bytes[mine].sum()), int(observed.users[file])
     stripe = int(observed.files.stripe_size[file])
     stripes = math.ceil(moved / stripe) if stripe > 0 else observed.targets_known
@@ -368,21 +360,11 @@ def _few_targets(observed: Observed) -> Iterator[Proposal]:
     likely = scenario(part)
     # Requests seldom meet all targets evenly: one may have twice its share.
     worst = scenario(min(1.0, 2 * part)) if evident else Scenario(observed.own)
-    yield Proposal(
-        "few-targets",
-        {"file": observed.files.path(file), "target": pieces.targets[int(used[0])]},
-        mine,
-        Change(likely, worst, scenario(part / 4)),
-        observed.repeat_probability(mine),
-        contrast(observed, mine, None, "few-targets"),
-        MORE_TARGETS,
-        {
-            "stripe_count": len(used),
-            "targets": observed.targets_known,
-            "wanted": wanted,
-            "ranks": users,
-        },
-    )
+    change = Change(likely, worst, scenario(part / 4))
+    culprit = {"file": observed.files.path(file), "target": pieces.targets[int(used[0])]}
+    known = {"stripe_count": len(used), "targets": observed.targets_known}
+    facts = {**known, "wanted": wanted, "ranks": users}
+    yield propose(observed, "few-targets", mine, change, MORE_TARGETS, facts, culprit=culprit)
 
 
 def check_computation(observed: Observed) -> Iterator[Proposal]:

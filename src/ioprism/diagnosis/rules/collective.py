@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Container
 from functools import partial
+from operator import add
 
 from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
 from ioprism.diagnosis.rank_balance import writers
+from ioprism.diagnosis.rules.requests import small_accesses
 from ioprism.diagnosis.rules.rule import (
     Answer,
     CallKind,
     Hit,
     Rule,
     Unknown,
-    both,
+    both_ways,
     by_file,
     file_details,
+    file_hit,
     share,
-    small_portions,
+    times_in,
+    where,
 )
 from ioprism.model.usage import DIRECTIONS, EVERYONE, Moves, Usage
 from ioprism.model.verdict import Severity
@@ -57,16 +61,9 @@ def independent_calls(evidence: Evidence, *, direction: str) -> Answer:
     mean_size = share(sum(moved.values()), sum(calls.values()))
     if mean_size >= evidence.thresholds.small_bytes:
         return None  # large requests gain nothing from being joined
-    details, rows = file_details(evidence, alone, calls)
-    times = [t if f in alone else 0.0 for t, f in zip(moves.seconds, usage.file, strict=True)]
-    return Hit(
-        {"independent": sum(alone.values()), "collective": sum(together.values()), "share": part,
-         "mean_size": mean_size},
-        evidence.held_up(usage, times),
-        details,
-        files=rows,
-        of_calls=True,
-    )  # fmt: skip
+    numbers = {"independent": sum(alone.values()), "collective": sum(together.values())}
+    numbers |= {"share": part, "mean_size": mean_size}
+    return file_hit(evidence, usage, numbers, times_in(usage, moves.seconds, alone), alone, calls)
 
 
 def collective_calls(evidence: Evidence, *, direction: str) -> Answer:
@@ -114,8 +111,7 @@ def collective_overhead(evidence: Evidence) -> Answer:
     if not files:
         return Unknown(BELOW)
     quickest = _quickest(evidence, upper, files)
-    inside = [t if f in files else 0.0 for t, f in zip(lower.seconds, lower.file, strict=True)]
-    storage = evidence.held_up(lower, inside)
+    storage = evidence.held_up(lower, times_in(lower, lower.seconds, files))
     if quickest is None:
         return Unknown(EACH_RANK)
     if storage >= evidence.thresholds.collective_storage * quickest:
@@ -131,10 +127,9 @@ def _mostly_collective(evidence: Evidence) -> set[int]:
     usage = evidence.usages.get("mpiio")
     if usage is None:
         return set()
-    calls = by_file(usage, usage.operations)
-    together: dict[int, float] = {}
+    calls, together = by_file(usage, usage.operations), dict[int, float]()
     for moves in usage.moves.values():
-        for file, count in by_file(usage, moves.collective or [0] * len(usage)).items():
+        for file, count in by_file(usage, moves.collective).items():
             together[file] = together.get(file, 0) + count
     least = evidence.thresholds.collective_operations
     return {file for file, count in together.items() if share(count, calls[file]) > least}
@@ -160,66 +155,49 @@ def _quickest(evidence: Evidence, usage: Usage, files: set[int]) -> float | None
 
 def single_aggregator(evidence: Evidence) -> Answer:
     """All data of a file that many ranks opened through MPI-IO pass through one rank."""
-    usage = evidence.usages.get("posix")
-    if usage is None or "mpiio" not in evidence.usages or evidence.ranks < 2:
+    usage, mpiio = evidence.usages.get("posix"), evidence.usages.get("mpiio")
+    if usage is None or mpiio is None or evidence.ranks < 2:
         return None
-    limits = evidence.thresholds
-    bytes_by_file: dict[int, float] = {}
-    seconds = 0.0
-    for file, part in _largest_parts(evidence, usage).items():
-        if part.of >= limits.imbalance_bytes and part.bytes >= limits.aggregator_share * part.of:
-            bytes_by_file[file] = part.bytes
-            seconds += part.seconds
-    if not bytes_by_file:
+    limits, whole = evidence.thresholds, by_file(usage, usage.bytes)
+    largest = _largest_parts(evidence, usage, mpiio.shared_files | _collective_files(evidence))
+    parts = {
+        file: part
+        for file, part in largest.items()
+        if whole.get(file, 0) >= limits.imbalance_bytes
+        and part[0] >= limits.aggregator_share * whole[file]
+    }
+    if not parts:
         return None
-    details, rows = file_details(evidence, bytes_by_file, by_file(usage, usage.bytes))
-    numbers = {"files": len(bytes_by_file), "bytes": sum(bytes_by_file.values())}
-    return Hit(numbers, seconds, details, files=rows)
-
-
-def _opened_by_many(evidence: Evidence) -> set[int]:
-    """Files that several ranks opened through MPI-IO, or that have collective calls."""
-    users = evidence.usages["mpiio"].users()
-    return {file for file, ranks in users.items() if ranks > 1} | _collective_files(evidence)
+    sizes = {file: size for file, (size, _) in parts.items()}
+    details, rows = file_details(evidence, sizes, whole)
+    numbers = {"files": len(parts), "bytes": sum(sizes.values())}
+    return Hit(numbers, sum(seconds for _, seconds in parts.values()), details, files=rows)
 
 
 def _collective_files(evidence: Evidence) -> set[int]:
     usage = evidence.usages.get("mpiio")
-    files: set[int] = set()
-    for moves in usage.moves.values() if usage else ():
-        files |= set(by_file(usage, moves.collective)) if usage and moves.collective else set()
-    return files
+    if usage is None:
+        return set()
+    return {file for moves in usage.moves.values() for file in by_file(usage, moves.collective)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What the busiest rank has of a file."""
-
-    bytes: float
-    of: int  # bytes of all ranks
-    seconds: float
-
-
-def _largest_parts(evidence: Evidence, usage: Usage) -> dict[int, _Part]:
-    files = _opened_by_many(evidence)
-    sizes, times = usage.bytes, usage.seconds
-    own: dict[int, list[int]] = {}
-    parts: dict[int, _Part] = {}
-    for place, file in enumerate(usage.file):
+def _largest_parts(
+    evidence: Evidence, usage: Usage, files: Container[int]
+) -> dict[int, tuple[float, float]]:
+    """Bytes and seconds that the busiest rank has of each file."""
+    parts: dict[int, tuple[float, float]] = {}
+    spread = usage.spread
+    for place, (file, size) in enumerate(zip(usage.file, usage.bytes, strict=True)):
         if file not in files:
             continue
         if usage.rank[place] != EVERYONE:
-            own.setdefault(file, []).append(place)
-        elif usage.spread is not None and sizes[place]:
+            parts[file] = max(parts.get(file, (0, 0.0)), (size, usage.seconds[place]))
+        elif spread is not None and size:
             # Who is slowest may be one that waits: how much ranks deviate tells how many write.
-            deviation = usage.spread.deviation_bytes[place]
-            count = max(1.0, writers(sizes[place], deviation, evidence.ranks))
-            alone = max(usage.spread.slowest_bytes[place], sizes[place] / count if deviation else 0)
-            seconds = usage.spread.slowest_seconds[place]
-            parts[file] = _Part(min(alone, sizes[place]), sizes[place], seconds)
-    for file, places in own.items():
-        busiest = max(places, key=lambda place: sizes[place])
-        parts[file] = _Part(sizes[busiest], sum(sizes[p] for p in places), times[busiest])
+            deviation = spread.deviation_bytes[place]
+            count = max(1.0, writers(size, deviation, evidence.ranks))
+            alone = max(spread.slowest_bytes[place], size / count if deviation else 0)
+            parts[file] = min(alone, size), spread.slowest_seconds[place]
     return parts
 
 
@@ -240,14 +218,13 @@ def aggregators(evidence: Evidence, *, wanted: str) -> Answer:
     if len(ranks) > MAJORITY * evidence.ranks:
         return None  # ranks call storage themselves: no aggregation
     on = {evidence.hosts[rank] for rank in ranks if rank in evidence.hosts}
-    if _arrangement(len(ranks), len(on), nodes) != wanted:
+    if wanted != ("across" if len(on) < nodes else "one" if len(ranks) == nodes else "several"):
         return None
     striping = evidence.files.striping.get(largest)
     if wanted == "across" and striping and len(ranks) >= len(striping.targets) > 1:
         return None  # one for each target: more of them would not reach more storage
     mpiio = evidence.usages["mpiio"]
-    seconds = mpiio.moves[direction].seconds
-    times = [t if f == largest else 0.0 for t, f in zip(seconds, mpiio.file, strict=True)]
+    times = times_in(mpiio, mpiio.moves[direction].seconds, {largest})
     return Hit(
         {"aggregators": len(ranks), "nodes_with_aggregators": len(on), "nodes": nodes},
         evidence.held_up(mpiio, times),
@@ -265,43 +242,19 @@ def _purely_collective(evidence: Evidence) -> dict[tuple[int, str], float]:
     sizes_by_way: dict[tuple[int, str], float] = {}
     for direction, moves in usage.moves.items():
         sizes, calls = by_file(usage, moves.bytes), by_file(usage, moves.operations)
-        together = by_file(usage, moves.collective or [0] * len(usage))
-        for file in together:
-            if together[file] == calls[file]:
+        for file, together in by_file(usage, moves.collective).items():
+            if together == calls[file]:
                 sizes_by_way[file, direction] = sizes.get(file, 0)
     return sizes_by_way
 
 
-def _arrangement(aggregators: int, nodes_used: int, nodes: int) -> str:
-    if nodes_used < nodes:
-        return "across"
-    return "one" if aggregators == nodes else "several"
-
-
-def _rule(direction: str, kind: str, level: Severity, aliases: tuple[str, str]) -> Rule:
-    checks = {
-        "independent": (independent_calls, ("collective_operations", "small_bytes")),
-        "collective": (collective_calls, ("collective_operations",)),
-        "blocking": (blocking_calls, ()),
-    }
-    check, thresholds = checks[kind]
-    return Rule(
-        f"{kind}-{direction}s",
-        level,
-        "mpiio",
-        partial(check, direction=direction),
-        f"{kind}-calls",
-        thresholds,
-        (f"drishti:{aliases[direction == 'write']}",),
-        direction,
-        CallKind((direction,), collective={"independent": False, "collective": True}.get(kind)),
-    )
-
-
 COLLECTIVE_RULES = (
-    *both(partial(_rule, kind="independent", level=Severity.HIGH, aliases=("M02", "M03"))),
-    *both(partial(_rule, kind="collective", level=Severity.OK, aliases=("M04", "M05"))),
-    *both(partial(_rule, kind="blocking", level=Severity.INFO, aliases=("M06", "M07"))),
+    *both_ways("independent-{}s", Severity.HIGH, "mpiio", independent_calls, "independent-calls",
+               ("collective_operations", "small_bytes"), ("M02", "M03"), collective=False),
+    *both_ways("collective-{}s", Severity.OK, "mpiio", collective_calls, "collective-calls",
+               ("collective_operations",), ("M04", "M05"), collective=True),
+    *both_ways("blocking-{}s", Severity.INFO, "mpiio", blocking_calls, "blocking-calls", (),
+               ("M06", "M07")),
     Rule("collective-overhead", Severity.HIGH, "mpiio", collective_overhead,
          "collective-overhead", ("collective_storage",),
          calls=CallKind(DIRECTIONS, collective=True)),
@@ -318,31 +271,6 @@ COLLECTIVE_RULES = (
 )  # fmt: skip
 
 
-def small_accesses(evidence: Evidence, *, layer: str, direction: str) -> Answer:
-    """More than a share of the accesses to data sets is small."""
-    usage = evidence.usages.get(layer)
-    if usage is None or not any(usage.moves[direction].operations):
-        return None
-    moves = usage.moves[direction]
-    if moves.small is None:
-        return Unknown("sizes of accesses to data sets")
-    part = share(sum(moves.small), sum(moves.operations))
-    if part <= evidence.thresholds.small_requests:
-        return None
-    details, rows = file_details(
-        evidence, by_file(usage, moves.small), by_file(usage, moves.operations)
-    )
-    return Hit(
-        {"accesses": sum(moves.operations), "small": sum(moves.small), "share": part},
-        evidence.held_up(
-            usage, small_portions(moves, moves.small, evidence.thresholds.small_bytes)
-        ),
-        details,
-        files=rows,
-        of_calls=True,
-    )
-
-
 def independent_access(evidence: Evidence, *, layer: str) -> Answer:
     """Several ranks use a library's data sets, and not collectively."""
     usage = evidence.usages.get(layer)
@@ -354,10 +282,10 @@ def independent_access(evidence: Evidence, *, layer: str) -> Answer:
     part = share(sum(alone), sum(alone) + sum(together))
     if part <= 1 - evidence.thresholds.collective_operations:
         return None
-    details, rows = file_details(evidence, by_file(usage, alone), by_file(usage, usage.operations))
-    times = [t if n else 0.0 for t, n in zip(usage.seconds, alone, strict=True)]
     numbers = {"independent": sum(alone), "collective": sum(together), "share": part}
-    return Hit(numbers, evidence.held_up(usage, times), details, files=rows)
+    sums = by_file(usage, alone), by_file(usage, usage.operations)
+    times = where(alone, usage.seconds)
+    return file_hit(evidence, usage, numbers, times, *sums, of_calls=False)
 
 
 def _kinds(usage: Usage) -> tuple[list[int], list[int]]:
@@ -377,51 +305,27 @@ def scattered_selections(evidence: Evidence) -> Answer:
     if usage is None or "regular" not in usage.extras:
         return None
     regular = sum(usage.extras["regular"])
-    scattered = [
-        i + p for i, p in zip(usage.extras["irregular"], usage.extras["points"], strict=True)
-    ]
+    scattered = list(map(add, usage.extras["irregular"], usage.extras["points"]))
     part = share(sum(scattered), sum(scattered) + regular)
     if part <= evidence.thresholds.scattered_selections:
         return None
-    details, rows = file_details(
-        evidence, by_file(usage, scattered), by_file(usage, usage.operations)
-    )
-    times = [t if n else 0.0 for t, n in zip(usage.seconds, scattered, strict=True)]
     numbers = {"scattered": sum(scattered), "regular": regular, "share": part}
-    return Hit(numbers, evidence.held_up(usage, times), details, files=rows)
+    sums = by_file(usage, scattered), by_file(usage, usage.operations)
+    times = where(scattered, usage.seconds)
+    return file_hit(evidence, usage, numbers, times, *sums, of_calls=False)
 
 
-def _small(direction: str, layer: str) -> Rule:
-    return Rule(
-        f"{layer}-small-{direction}s",
-        Severity.WARN,
-        layer,
-        partial(small_accesses, layer=layer, direction=direction),
-        f"{layer}-small-accesses",
-        ("small_requests", "small_bytes"),
-        (),
-        direction,
-        CallKind((direction,), small=True),
-    )
-
-
-def _independent(layer: str) -> Rule:
-    return Rule(
-        f"{layer}-independent-access",
-        Severity.WARN,
-        layer,
-        partial(independent_access, layer=layer),
-        f"{layer}-independent-access",
-        ("collective_operations",),
-        calls=CallKind(DIRECTIONS, collective=False),
-    )
-
-
+LIBRARIES = ("hdf5", "pnetcdf")
 LIBRARY_RULES = (
-    *both(partial(_small, layer="hdf5")),
-    *both(partial(_small, layer="pnetcdf")),
-    _independent("hdf5"),
-    _independent("pnetcdf"),
+    *(rule
+      for layer in LIBRARIES
+      for rule in both_ways(
+          f"{layer}-small-{{}}s", Severity.WARN, layer, partial(small_accesses, layer=layer),
+          f"{layer}-small-accesses", ("small_requests", "small_bytes"), small=True)),
+    *(Rule(f"{layer}-independent-access", Severity.WARN, layer,
+           partial(independent_access, layer=layer), f"{layer}-independent-access",
+           ("collective_operations",), calls=CallKind(DIRECTIONS, collective=False))
+      for layer in LIBRARIES),
     Rule("hdf5-scattered-selections", Severity.WARN, "hdf5", scattered_selections,
          "hdf5-scattered-selections", ("scattered_selections",)),
 )  # fmt: skip

@@ -6,21 +6,23 @@ from collections import Counter
 from functools import partial
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.limits import NEGLIGIBLE
 from ioprism.diagnosis.rules.rule import (
     WHOLE_JOB,
     Answer,
     CallKind,
     Hit,
     Rule,
-    both,
+    both_ways,
     by_file,
     file_details,
+    file_hit,
     share,
+    times_in,
 )
 from ioprism.model.usage import DIRECTIONS, EVERYONE
 from ioprism.model.verdict import Severity
 
-NEXT_TO_NOTHING = 0.05  # of the bytes: what launchers and small tools move
 PARALLEL = ("mpiio", "pnetcdf", "dfs", "daos")  # HDF5 is when it uses MPI-IO
 OTHER = {"read": "write", "write": "read"}
 
@@ -35,9 +37,8 @@ def stdio_share(evidence: Evidence) -> Answer:
     if part <= evidence.thresholds.stdio_bytes:
         return None
     sizes = by_file(usage, usage.bytes)
-    details, rows = file_details(evidence, sizes, dict.fromkeys(sizes, own))
-    seconds = evidence.held_up(usage, usage.seconds)
-    return Hit({"bytes": own, "share": part}, seconds, details, files=rows, of_calls=True)
+    numbers, of = {"bytes": own, "share": part}, dict.fromkeys(sizes, own)
+    return file_hit(evidence, usage, numbers, usage.seconds, sizes, of)
 
 
 def no_parallel_interface(evidence: Evidence) -> Answer:
@@ -59,10 +60,9 @@ def no_parallel_interface(evidence: Evidence) -> Answer:
         moved, requests = sum(sizes.values()), sum(calls.values())
         if not requests or moved / requests >= evidence.thresholds.small_bytes:
             continue
-        times = [t if f in shared else 0.0 for t, f in zip(writes.seconds, usage.file, strict=True)]
-        details, rows = file_details(evidence, sizes, dict.fromkeys(sizes, moved))
         numbers = {"ranks": evidence.ranks, "bytes": moved, "mean_size": moved / requests}
-        answer = Hit(numbers, evidence.held_up(usage, times), details, files=rows, of_calls=True)
+        times, of = times_in(usage, writes.seconds, shared), dict.fromkeys(sizes, moved)
+        answer = file_hit(evidence, usage, numbers, times, sizes, of)
     return answer
 
 
@@ -99,13 +99,13 @@ def _others_move_data(evidence: Evidence) -> bool:
     """Whether programs beside the one whose ranks are compared do: it is one step of several."""
     moved = _moved_by_rank(evidence)
     others = sum(size for rank, size in moved.items() if rank not in (evidence.peers or {rank}))
-    return others > NEXT_TO_NOTHING * moved.total()
+    return others > NEGLIGIBLE * moved.total()
 
 
 def _ranks_that_move_data(evidence: Evidence) -> int:
     """How many do, of all programs; launchers and small tools move next to nothing."""
     moved = _moved_by_rank(evidence)
-    least = NEXT_TO_NOTHING * max(moved.values(), default=0)
+    least = NEGLIGIBLE * max(moved.values(), default=0)
     return sum(size > least for rank, size in moved.items() if rank != EVERYONE)
 
 
@@ -166,34 +166,15 @@ def incomplete_data(evidence: Evidence) -> Answer:
     return Hit({"warnings": len(messages)}, None, [{"message": text} for text in messages])
 
 
-def _more(direction: str, unit: str) -> Rule:
-    codes = {
-        ("write", "calls"): "P01",
-        ("read", "calls"): "P02",
-        ("write", "bytes"): "P03",
-        ("read", "bytes"): "P04",
-    }
-    return Rule(
-        f"more-{direction}s"
-        if unit == "calls"
-        else f"more-bytes-{'read' if direction == 'read' else 'written'}",
-        Severity.INFO,
-        "posix",
-        partial(more_of, direction=direction, unit=unit),
-        f"more-{unit}",
-        ("operation_imbalance",),
-        (f"drishti:{codes[direction, unit]}",),
-        direction,
-    )
-
-
 RULES = (
     Rule("stdio-data", Severity.HIGH, "stdio", stdio_share, "stdio-data", ("stdio_bytes",),
          ("drishti:S01",)),
     Rule("no-parallel-interface", Severity.WARN, "posix", no_parallel_interface,
          "no-parallel-interface", ("small_bytes",), ("drishti:M01",), "write"),
-    *both(partial(_more, unit="calls")),
-    *both(partial(_more, unit="bytes")),
+    *both_ways("more-{}s", Severity.INFO, "posix", partial(more_of, unit="calls"), "more-calls",
+               ("operation_imbalance",), ("P02", "P01")),
+    *both_ways("more-bytes-{past}", Severity.INFO, "posix", partial(more_of, unit="bytes"),
+               "more-bytes", ("operation_imbalance",), ("P04", "P03")),
     Rule("single-process", Severity.INFO, "posix", single_process, "single-process",
          calls=WHOLE_JOB),
     Rule("small-total-data", Severity.WARN, "posix", small_total, "small-total-data",

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from ioprism.diagnosis.evidence import Evidence
+from collections import Counter
+from functools import partial
+from itertools import chain
+
+from ioprism.diagnosis.evidence import Evidence, sum_by
 from ioprism.diagnosis.rules.rule import (
     METADATA,
     Answer,
     CallKind,
+    Counted,
     Hit,
     Rule,
     Unknown,
     by_file,
-    file_details,
+    file_hit,
     share,
+    share_above,
+    times_in,
+    where,
     worst,
     worst_first,
 )
@@ -34,78 +42,53 @@ def metadata_load(evidence: Evidence) -> Answer:
     """A rank spends long in metadata calls, or much of the run; or most of the I/O is metadata."""
     if not evidence.usages and not evidence.loads:
         return None
-    own, shared = _metadata_times(evidence)
-    most = _cost(evidence, own, shared)
+    sums = _sums(evidence, "rank", "metadata_seconds")
+    shared = sums.pop(EVERYONE, 0.0) / evidence.ranks  # of each rank, on average
+    own = {rank: seconds for rank, seconds in sums.items() if seconds}
+    # Of the rank most concerned, or of processes that follow each other.
+    most = max(own.values(), default=0.0) + shared
+    if evidence.concurrency is not None:
+        most = max(most, sum(own.values()) / evidence.concurrency)
+    most = min(most, evidence.runtime or most)
     limits = evidence.thresholds
     part = share(most, evidence.runtime or 0.0)
-    of_io = _share_of_io(evidence)
+    usages = _usages(evidence)
+    whole = sum(sum(usage.seconds) for usage in usages)
+    of_io = share(sum(sum(usage.metadata_seconds) for usage in usages), whole)
     heavy = of_io > limits.metadata_of_io and part > limits.metadata_share / 2
     if most <= limits.metadata_seconds and part <= limits.metadata_share and not heavy:
-        if not any(any(u.opens) for u in _usages(evidence)) and evidence.loads:
+        if not any(any(usage.opens) for usage in usages) and evidence.loads:
             return Unknown("metadata calls, or counters: extended tracing alone has none")
         return None
     over = sum(1 for seconds in own.values() if seconds + shared > limits.metadata_seconds)
     details = [{"rank": rank, "time": own[rank] + shared} for rank in worst(own)]
-    opens = sum(sum(usage.opens) for usage in _usages(evidence))
+    opens = sum(sum(usage.opens) for usage in usages)
     return Hit(
         {"seconds": most, "share": part, "io_share": of_io, "ranks_over_limit": over,
          "opens": opens},
         most,
         details,
-        files=_longest(evidence),
+        files=worst_first(_sums(evidence, "file", "metadata_seconds")),
     )  # fmt: skip
 
 
-def _metadata_times(evidence: Evidence) -> tuple[dict[int, float], float]:
-    """Seconds of each rank, and what every rank has in records of all of them, on average."""
-    own: dict[int, float] = {}
-    shared = 0.0
-    for usage in _usages(evidence):
-        for rank, seconds in zip(usage.rank, usage.metadata_seconds, strict=True):
-            if rank == EVERYONE:
-                shared += seconds / evidence.ranks
-            elif seconds:
-                own[rank] = own.get(rank, 0.0) + seconds
-    return own, shared
-
-
-def _cost(evidence: Evidence, own: dict[int, float], shared: float) -> float:
-    """Seconds of the run: of the rank most concerned, or of processes that follow each other."""
-    most = max(own.values(), default=0.0) + shared
-    if evidence.concurrency is not None:
-        most = max(most, sum(own.values()) / evidence.concurrency)
-    return min(most, evidence.runtime or most)
-
-
-def _share_of_io(evidence: Evidence) -> float:
+def _sums(evidence: Evidence, key: str, column: str) -> dict[int, float]:
+    """Sums of a column of all layers, by file or rank."""
     usages = _usages(evidence)
-    whole = sum(sum(usage.seconds) for usage in usages)
-    return share(sum(sum(usage.metadata_seconds) for usage in usages), whole)
-
-
-def _longest(evidence: Evidence) -> list[int]:
-    """All files; those whose metadata calls take longest first."""
-    sums: dict[int, float] = {}
-    for usage in _usages(evidence):
-        for file, seconds in zip(usage.file, usage.metadata_seconds, strict=True):
-            sums[file] = sums.get(file, 0.0) + seconds
-    return worst_first(sums)
+    keys, values = (chain(*(getattr(u, name) for u in usages)) for name in (key, column))
+    return sum_by(keys, values)
 
 
 def tiny_files(evidence: Evidence) -> Answer:
     """Very many files, each with very little in it."""
-    moved: dict[int, float] = {}
-    for usage in _usages(evidence):
-        for file, size in zip(usage.file, usage.bytes, strict=True):
-            moved[file] = moved.get(file, 0) + size
+    moved = _sums(evidence, "file", "bytes")
     few = evidence.thresholds.tiny_file_bytes
     tiny = {file: size for file, size in moved.items() if size < few}
     if len(tiny) <= evidence.thresholds.tiny_files:
         return None
     seconds = 0.0
     for usage in _usages(evidence):
-        pairs = zip(usage.seconds, usage.file, strict=True)
-        seconds += evidence.held_up(usage, [t if f in tiny else 0.0 for t, f in pairs])
+        seconds += evidence.held_up(usage, times_in(usage, usage.seconds, tiny))
     return Hit(
         {"files": len(moved), "tiny": len(tiny), "share": share(len(tiny), len(moved))},
         seconds,
@@ -116,41 +99,29 @@ def tiny_files(evidence: Evidence) -> Answer:
 
 
 def _folders(evidence: Evidence, files: list[int]) -> list[dict[str, object]]:
-    counts: dict[str, int] = {}
-    for file in files:
-        folder = (evidence.files.path(file) or "").rpartition("/")[0]
-        counts[folder] = counts.get(folder, 0) + 1
+    counts = Counter((evidence.files.path(file) or "").rpartition("/")[0] for file in files)
     fullest = sorted(counts, key=lambda folder: (-counts[folder], folder))[:5]
     return [{"folder": folder, "count": counts[folder]} for folder in fullest]
 
 
 def many_seeks(evidence: Evidence) -> Answer:
     """There are nearly as many seeks as reads and writes."""
-    answer: Answer = None
-    for usage in _usages(evidence):
-        seeks, calls = sum(usage.seeks), sum(usage.operations)
-        ratio = share(seeks, calls)
-        if ratio <= evidence.thresholds.seeks:
-            continue
-        seconds = evidence.held_up(usage, _seek_seconds(usage))
-        details, rows = file_details(
-            evidence, by_file(usage, usage.seeks), by_file(usage, usage.operations)
-        )
-        evidence_of = {"seeks": seeks, "requests": calls, "ratio": ratio}
-        answer = Hit(
-            evidence_of, seconds, details, interface=usage.layer, files=rows, of_calls=True
-        )
-    return answer
+    counted = (
+        Counted(usage, usage.seeks, usage.operations, partial(_seek_seconds, usage))
+        for usage in _usages(evidence)
+    )
+    names = ("requests", "seeks", "ratio")
+    return share_above(evidence, counted, evidence.thresholds.seeks, names)
 
 
-def _seek_seconds(usage: Usage) -> list[float]:
+def _seek_seconds(usage: Usage) -> tuple[list[float], float]:
     """What the seeks of each entry take: counters have one time for all metadata calls.
 
     No seek takes longer than where they are most of what the metadata time is spent on.
     """
     entries = list(zip(usage.metadata_seconds, usage.seeks, strict=True))
     each = min([SEEK_SECONDS, *(time / n for time, n in entries if n >= MANY_SEEKS)])
-    return [min(time, each * n) for time, n in entries]
+    return [min(time, each * n) for time, n in entries], 1.0
 
 
 def sync_storm(evidence: Evidence) -> Answer:
@@ -169,17 +140,10 @@ def sync_storm(evidence: Evidence) -> Answer:
         if not any(often):
             continue
         # Darshan counts the time of a sync as time of writing.
-        spent = usage.sync_seconds or usage.moves["write"].seconds
-        times = [t if n else 0.0 for t, n in zip(spent, often, strict=True)]
-        details, rows = file_details(evidence, by_file(usage, often), by_file(usage, writes))
-        answer = Hit(
-            {"syncs": sum(often), "writes": sum(writes), "files": len(by_file(usage, often))},
-            evidence.held_up(usage, times),
-            details,
-            interface=usage.layer,
-            files=rows,
-            of_calls=True,
-        )
+        times = where(often, usage.sync_seconds or usage.moves["write"].seconds)
+        synced = by_file(usage, often)
+        numbers = {"syncs": sum(often), "writes": sum(writes), "files": len(synced)}
+        answer = file_hit(evidence, usage, numbers, times, synced, by_file(usage, writes))
     return answer
 
 

@@ -1,7 +1,9 @@
-"""Which ranks do too much, or take too long."""
+"""Which ranks do too much, or take too long, over the job and in single files."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,8 +13,9 @@ from ioprism.diagnosis.rank_balance import (
     SharedFile,
     Spread,
     aggregates,
+    called_entries,
     data_spread,
-    heavy_rank_zero,
+    heavy_directions,
     rank_table,
     shared_files,
     time_spread,
@@ -24,13 +27,18 @@ from ioprism.diagnosis.rules.rule import (
     Hit,
     Rule,
     Unknown,
+    both_ways,
     worst,
     worst_first,
 )
+from ioprism.model.usage import EVERYONE
 from ioprism.model.verdict import Severity, Subject
 
 NEEDS = "what each rank did: Darshan with DXT_ENABLE_IO_TRACE=1, or heat maps"
 OTHER_LOGS = "the logs of the job's other ranks: give all of them together"
+NEEDS_RECORDS = (
+    "records of each rank in shared files: extended tracing, or Darshan without reduction"
+)
 NEEDS_TIME = "how long each rank took: Darshan with DXT_ENABLE_IO_TRACE=1"
 
 
@@ -48,24 +56,25 @@ def rank_zero(evidence: Evidence) -> Answer:
     table = _table(evidence)
     if not isinstance(table, RankTable):
         return table
-    heavy = heavy_rank_zero(table, factor=evidence.thresholds.rank_0_factor)
-    if heavy is None:
+    limit = evidence.thresholds.rank_0_factor
+    own = table.total_bytes(0)
+    others = max((table.total_bytes(rank) for rank in table.bytes if rank), default=0)
+    directions = heavy_directions(table, factor=limit)
+    if not own or own < limit * others or not directions:
         return None
-    total = sum(table.all_bytes())
-    numbers: dict[str, float] = {"bytes": heavy.bytes, "next_bytes": heavy.next_bytes,
-                                 "share": heavy.bytes / total}  # fmt: skip
-    if heavy.operations is not None:
-        numbers["operations"] = heavy.operations
-    own = heavy.seconds if heavy.seconds is not None else _whole_time(evidence)
+    numbers: dict[str, float] = {"bytes": own, "next_bytes": others,
+                                 "share": own / sum(table.all_bytes())}  # fmt: skip
+    if table.operations is not None:
+        numbers["operations"] = sum(table.operations.get(0, {}).values())
+    spent = _whole_time(evidence) if table.seconds is None else table.seconds.get(0, 0.0)
     slowest = [shared.spread.most for shared in shared_files(evidence) if shared.spread.rank == 0]
-    seconds = max([own, *slowest])
     return Hit(
         numbers,
-        seconds,
+        max([spent, *slowest]),
         _rank_details(table, [0]),
         Subject("rank", "0"),
         ranks=[0],
-        words={"directions": " and ".join(f"{direction}s" for direction in heavy.directions)},
+        words={"directions": " and ".join(f"{direction}s" for direction in directions)},
     )
 
 
@@ -101,7 +110,7 @@ def unbalanced_rank_loads(evidence: Evidence) -> Answer:
         {"ranks": len(heavy), "of": table.ranks, "bytes": sum(map(table.total_bytes, heavy))},
         slowest - mean,
         _rank_details(table, worst(times)),
-        Subject("ranks", _rank_list(worst(times))),
+        Subject("ranks", ", ".join(map(str, sorted(worst(times))))),
         ranks=heavy,
     )
 
@@ -134,18 +143,16 @@ def time_imbalance(evidence: Evidence) -> Answer:
     if not isinstance(slowest, _Slow):
         return slowest
     spread, limits = slowest.spread, evidence.thresholds
-    behind = spread.most - spread.mean
+    behind = spread.behind
     if spread.imbalance <= limits.rank_time_imbalance or behind < limits.imbalance_seconds:
         return None
     if slowest.table is None or _has_explanation(evidence, spread.rank):
         return None  # another rule says it of the shared file, or of rank 0
-    slow = slowest.beyond(0.0)
     return Hit(
         {"slowest": spread.most, "mean_seconds": spread.mean, "imbalance": spread.imbalance},
         behind,
-        slow.details,
+        _rank_details(slowest.table, worst(slowest.table.seconds or {})),
         Subject("rank", str(spread.rank)),
-        files=slow.files,
     )
 
 
@@ -161,48 +168,29 @@ def stragglers(evidence: Evidence) -> Answer:
     far = spread.most >= limits.straggler_factor * spread.middle
     if not far or behind < limits.imbalance_seconds or _has_explanation(evidence, spread.rank):
         return None
-    slow = slowest.beyond(limits.straggler_factor * spread.middle)
-    return Hit(
-        {"slowest": spread.most, "middle": spread.middle, "factor": _ratio(spread),
-         "stragglers": len(slow.ranks or slow.files)},
-        behind,
-        slow.details,
-        Subject("rank", str(spread.rank)),
-        files=slow.files,
-        ranks=slow.ranks,
-    )  # fmt: skip
-
-
-def _ratio(spread: Spread) -> float:
-    return spread.most / spread.middle if spread.middle else float("inf")
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Who takes long: ranks, or files that all ranks share where only these tell."""
-
-    details: list[dict[str, object]]  # the worst
-    ranks: Sequence[int] = ()
-    files: Sequence[int] = ()
+    least = limits.straggler_factor * spread.middle
+    factor = spread.most / spread.middle if spread.middle else float("inf")
+    numbers = {"slowest": spread.most, "middle": spread.middle, "factor": factor}
+    hit = Hit(numbers, behind, subject=Subject("rank", str(spread.rank)))
+    if slowest.table is not None:
+        slow = {rank: t for rank, t in (slowest.table.seconds or {}).items() if t >= least}
+        details = _rank_details(slowest.table, worst(slow))
+        hit = replace(hit, details=details, ranks=worst_first(slow))
+    else:  # files that all ranks share, where only these tell
+        files = {one.file: one for one in slowest.shared if one.spread.most >= least}
+        slow = {file: one.spread.most for file, one in files.items()}
+        details = [_shared_row(files[file], evidence.files.path(file)) for file in worst(slow)]
+        hit = replace(hit, details=details, files=worst_first(slow))
+    return replace(hit, evidence={**numbers, "stragglers": len(slow)})
 
 
 @dataclass(frozen=True, slots=True)
 class _Slow:
-    """The rank that stands out, and the rows it stands out from: of ranks, or of shared files."""
+    """The rank that stands out, and what it stands out from: ranks, or ranks of shared files."""
 
     spread: Spread
     table: RankTable | None  # where the spread is that of the ranks
-    shared: Sequence[tuple[SharedFile, str | None]] = ()  # where it is that of one of these
-
-    def beyond(self, seconds: float) -> _Rows:
-        """The rows with at least this time, longest first."""
-        if self.table is not None:
-            slow = {rank: t for rank, t in (self.table.seconds or {}).items() if t >= seconds}
-            return _Rows(_rank_details(self.table, worst(slow)), ranks=worst_first(slow))
-        named = {one.file: (one, path) for one, path in self.shared if one.spread.most >= seconds}
-        longest = {file: one.spread.most for file, (one, _) in named.items()}
-        details = [_shared_row(*named[file]) for file in worst(longest)]
-        return _Rows(details, files=worst_first(longest))
+    shared: Sequence[SharedFile] = ()  # where it is that of one of these
 
 
 def _slowest(evidence: Evidence) -> _Slow | Unknown | None:
@@ -213,8 +201,7 @@ def _slowest(evidence: Evidence) -> _Slow | Unknown | None:
         return Unknown(OTHER_LOGS)
     table = rank_table(evidence)
     files = [one for one in shared_files(evidence) if not one.is_aggregated]
-    listed = [(one, evidence.files.path(one.file)) for one in files]
-    candidates = [_Slow(one.spread, None, listed) for one in files]
+    candidates = [_Slow(one.spread, None, files) for one in files]
     if table is not None and (whole := _spread_of_active(table)) is not None:
         candidates.append(_Slow(whole, table))
     if not candidates:
@@ -256,8 +243,101 @@ def _rank_details(table: RankTable, ranks: list[int]) -> list[dict[str, object]]
     ]
 
 
-def _rank_list(ranks: list[int]) -> str:
-    return ", ".join(map(str, sorted(ranks)))
+def shared_data(evidence: Evidence) -> Answer:
+    """In files that all ranks share, some move far more than others."""
+    limits = evidence.thresholds
+    variations = {
+        one: one.deviation_bytes / (one.bytes / evidence.ranks)
+        for one in _uneven_files(evidence)
+        if one.bytes >= limits.imbalance_bytes
+    }
+    return _shared_hit(evidence, variations, limits.file_imbalance)
+
+
+def shared_time(evidence: Evidence) -> Answer:
+    """In files that all ranks share, some take far longer than others."""
+    limits = evidence.thresholds
+    imbalances = {
+        one: one.spread.imbalance
+        for one in _uneven_files(evidence)
+        if one.spread.behind >= limits.imbalance_seconds
+    }
+    return _shared_hit(evidence, imbalances, limits.rank_time_imbalance)
+
+
+def _uneven_files(evidence: Evidence) -> list[SharedFile]:
+    """Files that all ranks share, unless aggregators move their data."""
+    if evidence.ranks < 2:
+        return []
+    return [one for one in shared_files(evidence) if not one.is_aggregated]
+
+
+def _shared_hit(evidence: Evidence, values: dict[SharedFile, float], limit: float) -> Answer:
+    above = {one.file: (v, one.spread.behind) for one, v in values.items() if v > limit}
+    return _hit(evidence, above)
+
+
+def file_imbalance(evidence: Evidence, *, direction: str) -> Answer:
+    """Among the ranks that use a file, some move far more than others."""
+    if evidence.ranks < 2:
+        return None
+    limits = evidence.thresholds
+    if _even_over_all_files(evidence, direction):
+        return None
+    uneven: dict[int, tuple[float, float]] = {}
+    joined = False
+    for usage, entries in called_entries(evidence, only_peers=True):
+        moves = usage.moves[direction]
+        shared = {file for file, count in Counter(usage.file).items() if count > 1}
+        ranks: dict[int, list[int]] = {}
+        for place in entries:
+            if usage.rank[place] == EVERYONE:
+                joined |= moves.bytes[place] > 0
+            elif usage.file[place] in shared:
+                ranks.setdefault(usage.file[place], []).append(place)
+        for file, places in ranks.items():
+            sizes = [moves.bytes[place] for place in places]
+            if len(sizes) < 2 or sum(sizes) < limits.imbalance_bytes:
+                continue
+            if aggregates(sizes, len(sizes)):
+                continue
+            variation = _variation(sizes)
+            if variation > limits.file_imbalance:
+                times = [moves.seconds[place] for place in places]
+                uneven[file] = variation, max(times) - sum(times) / len(times)
+    return Unknown(NEEDS_RECORDS) if joined and not uneven else _hit(evidence, uneven)
+
+
+def _even_over_all_files(evidence: Evidence, direction: str) -> bool:
+    """Whether what a rank has less in one file it has more in others: no rank waits."""
+    table = rank_table(evidence)
+    if table is None:
+        return False
+    sizes = [table.bytes.get(rank, {}).get(direction, 0) for rank in range(table.ranks)]
+    return any(sizes) and _variation(sizes) <= evidence.thresholds.file_imbalance
+
+
+def _variation(sizes: list[int]) -> float:
+    """Standard deviation over mean: free of the number of ranks."""
+    mean = sum(sizes) / len(sizes)
+    return math.sqrt(sum((size - mean) ** 2 for size in sizes) / len(sizes)) / mean
+
+
+def _hit(evidence: Evidence, uneven: dict[int, tuple[float, float]]) -> Answer:
+    """Name files by their imbalance and the seconds that it costs."""
+    if not uneven:
+        return None
+    seconds = {file: lost for file, (_, lost) in uneven.items()}
+    details: list[dict[str, object]] = []
+    for file in worst(seconds):
+        imbalance, lost = uneven[file]
+        row = {"file": evidence.files.path(file), "count": 1, "share": imbalance}
+        details.append({**row, "imbalance": imbalance, "time": lost})
+    numbers = {
+        "files": len(uneven),
+        "imbalance": max(imbalance for imbalance, _ in uneven.values()),
+    }
+    return Hit(numbers, max(seconds.values()), details, files=worst_first(seconds))
 
 
 RULES = (
@@ -272,4 +352,12 @@ RULES = (
          "rank-time-imbalance", ("rank_time_imbalance", "imbalance_seconds"), calls=SLOWEST_RANKS),
     Rule("stragglers", Severity.HIGH, "application", stragglers, "stragglers",
          ("straggler_factor", "imbalance_seconds"), calls=SLOWEST_RANKS),
+    Rule("shared-file-data-imbalance", Severity.HIGH, "application", shared_data,
+         "shared-file-data-imbalance", ("file_imbalance", "imbalance_bytes"), ("drishti:P18",),
+         calls=SLOWEST_RANKS),
+    Rule("shared-file-time-imbalance", Severity.HIGH, "application", shared_time,
+         "shared-file-time-imbalance", ("rank_time_imbalance", "imbalance_seconds"),
+         ("drishti:P19",), calls=SLOWEST_RANKS),
+    *both_ways("file-{}-imbalance", Severity.HIGH, "application", file_imbalance, "file-imbalance",
+               ("file_imbalance", "imbalance_bytes"), ("P22", "P21")),
 )  # fmt: skip

@@ -12,7 +12,6 @@ from ioprism.diagnosis.limits import MINOR
 from ioprism.diagnosis.rank_balance import SlowestRank, slowest_rank
 from ioprism.diagnosis.rules import (
     collective,
-    file_balance,
     interfaces,
     metadata,
     ranks,
@@ -36,12 +35,13 @@ if TYPE_CHECKING:  # a small log is judged without a table library
 
 
 FAMILIES = (
-    requests, metadata, ranks, file_balance, collective, interfaces, storage,
+    requests, metadata, ranks, collective, interfaces, storage,
 )  # fmt: skip
 RULES: tuple[Rule, ...] = tuple(rule for family in FAMILIES for rule in family.RULES)
 GROUP = "ioprism.rules"
 
 LEVELS = tuple(Severity)  # worst first
+JUDGEMENT = ("verdict", "io_stall", "causes", "possible", "ledger", "history")
 
 
 @cache
@@ -76,13 +76,14 @@ class Insights(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `ioprism insights --json` says."""
+        whole = self.verdict.to_dict()
         return {
             "findings": [finding.to_dict() for finding in self.findings],
             "not_checked": [{"code": n.code, "needs": n.needs} for n in self.not_checked],
             "slowest_rank": None
             if self.slowest is None
             else {"seconds": self.slowest.seconds, "rank": self.slowest.rank},
-            **_judgement(self.verdict),
+            **{key: whole[key] for key in JUDGEMENT if key in whole},
         }
 
     def to_frame(self) -> pl.DataFrame:
@@ -114,12 +115,6 @@ class Insights(Result):
         )
 
 
-def _judgement(verdict: Verdict) -> dict[str, Any]:
-    whole = verdict.to_dict()
-    keys = ("verdict", "io_stall", "causes", "possible", "ledger", "history")
-    return {key: whole[key] for key in keys if key in whole}
-
-
 Measure = Callable[[Mapping[str, tuple[Rule, Hit]]], Mapping[str, float]]
 
 
@@ -149,61 +144,44 @@ def judge(
     return RuleAnswers(tuple(findings), tuple(unchecked), slowest_rank(evidence), hits)
 
 
+FLOOR = ("negligible_share", "negligible_seconds")
+
+
 def finding_of(rule: Rule, hit: Hit, evidence: Evidence, measured: float | None = None) -> Finding:
     """Say what a rule has found; `measured` is the time of its calls, where they are known."""
-    limits = {name: float(getattr(evidence.thresholds, name)) for name in rule.thresholds}
-    numbers = {**limits, **hit.evidence}
-    estimated = {"estimated": 1.0} if hit.of_calls and measured is None else {}
-    if measured is not None:
-        hit = replace(hit, seconds=measured)
-    hit = replace(hit, seconds=_at_stake(rule, hit, evidence))
-    level = _level(rule, hit, evidence)
+    thresholds = evidence.thresholds
+    limits = {name: float(getattr(thresholds, name)) for name in rule.thresholds}
+    title = wording.title(
+        rule.advice, {**limits, **hit.evidence}, direction=rule.direction, words=hit.words
+    )
+    seconds = hit.seconds if measured is None else measured
+    slowest = slowest_rank(evidence)
+    if rule.level is Severity.OK:  # what is fine costs nothing
+        seconds = None
+    elif seconds is not None and slowest is not None:
+        seconds = min(seconds, slowest.seconds)
+    level = rule.level
+    if level in SERIOUS and seconds is not None:
+        limits |= {name: float(getattr(thresholds, name)) for name in FLOOR}
+        level = Severity.INFO if evidence.negligible(seconds) else level
+    estimated = hit.of_calls and measured is None and seconds
     return Finding(
         rule.code,
         level,
         hit.subject,
-        {**hit.evidence, **(estimated if hit.seconds else {})},
-        _with_floor(limits, rule, hit, evidence),
-        hit.seconds,
+        {**hit.evidence, **({"estimated": 1.0} if estimated else {})},
+        limits,
+        seconds,
         hit.interface or rule.interface,
         rule.aliases,
-        wording.title(rule.advice, numbers, direction=rule.direction, words=hit.words),
+        title,
         tuple(hit.details),
         wording.recommendations(rule.advice, evidence, hit.files, direction=rule.direction),
     )
 
 
-def _at_stake(rule: Rule, hit: Hit, evidence: Evidence) -> float | None:
-    """What is fine costs nothing, and nothing costs more than the slowest rank's I/O."""
-    if rule.level is Severity.OK or hit.seconds is None:
-        return None
-    slowest = slowest_rank(evidence)
-    return hit.seconds if slowest is None else min(hit.seconds, slowest.seconds)
-
-
-def _level(rule: Rule, hit: Hit, evidence: Evidence) -> Severity:
-    """Nothing is high, or a warning, when next to no time is at stake."""
-    serious = rule.level in (Severity.HIGH, Severity.WARN)
-    if serious and hit.seconds is not None and evidence.negligible(hit.seconds):
-        return Severity.INFO
-    return rule.level
-
-
-def _with_floor(
-    limits: Mapping[str, float], rule: Rule, hit: Hit, evidence: Evidence
-) -> dict[str, float]:
-    if rule.level not in (Severity.HIGH, Severity.WARN) or hit.seconds is None:
-        return dict(limits)
-    floor = {
-        name: float(getattr(evidence.thresholds, name))
-        for name in ("negligible_share", "negligible_seconds")
-    }
-    return {**limits, **floor}
-
-
 MOST_BOTTLENECKS = 5
 COSTLY = 0.05  # of the run time above peers: a bottleneck that is more than worth knowing
-LEVELS = tuple(Severity)
 
 
 def rank_findings(
@@ -216,7 +194,7 @@ def rank_findings(
     """
     if verdict.io_stall.basis == "nothing":
         return tuple(sorted(findings, key=_importance))
-    order = {code: place for place, code in enumerate(_codes(verdict))}
+    order = {cause.code: place for place, cause in reversed([*enumerate(verdict.causes)])}
     bounded = [_bound_seconds(_with_cause(f, verdict), verdict, thresholds) for f in findings]
     last = len(order)
     return tuple(
@@ -236,10 +214,6 @@ def _importance(finding: Finding) -> tuple[int, float, int, str]:
     level, seconds = LEVELS.index(finding.severity), finding.seconds_at_stake or 0.0
     about = float(f"{seconds:.2g}")
     return (0 if finding.severity in SERIOUS else level), -about, level, finding.code
-
-
-def _codes(verdict: Verdict) -> list[str]:
-    return list(dict.fromkeys(cause.code for cause in verdict.causes))
 
 
 def _with_cause(finding: Finding, verdict: Verdict) -> Finding:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
-from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.evidence import Evidence, sum_by
 from ioprism.model.trace import OPERATIONS
 from ioprism.model.usage import DIRECTIONS, Counts, Moves, Seconds, Usage
 from ioprism.model.verdict import Severity, Subject
@@ -87,9 +89,35 @@ class Rule:
         return self.calls or (CallKind((self.direction,)) if self.direction else CallKind())
 
 
-def both(make: Callable[[str], Rule]) -> list[Rule]:
-    """Return a rule for reading and the same rule for writing."""
-    return [make(direction) for direction in DIRECTIONS]
+PAST = {"read": "read", "write": "written"}
+
+
+def both_ways(
+    code: str,
+    level: Severity,
+    interface: str,
+    judge: Callable[..., Answer],
+    advice: str,
+    thresholds: tuple[str, ...] = (),
+    drishti: tuple[str, ...] = (),
+    **calls: Any,  # noqa: ANN401 - the flags of `CallKind`
+) -> Iterator[Rule]:
+    """Yield a rule for reads and the same rule for writes, of calls of one kind.
+
+    `drishti` has the names that Drishti uses for both.
+    """
+    for place, direction in enumerate(DIRECTIONS):
+        yield Rule(
+            code.format(direction, past=PAST[direction]),
+            level,
+            interface,
+            partial(judge, direction=direction),
+            advice,
+            thresholds,
+            tuple(f"drishti:{alias}" for alias in drishti[place : place + 1]),
+            direction,
+            CallKind((direction,), **calls),
+        )
 
 
 def share(part: float, whole: float) -> float:
@@ -98,14 +126,11 @@ def share(part: float, whole: float) -> float:
 
 
 def by_file(
-    usage: Usage, values: Iterable[float], *, only: set[int] | None = None
+    usage: Usage, values: Iterable[float] | None, *, only: Container[int] | None = None
 ) -> dict[int, float]:
-    """Add up a column per file."""
-    sums: dict[int, float] = {}
-    for file, value in zip(usage.file, values, strict=True):
-        if value and (only is None or file in only):
-            sums[file] = sums.get(file, 0) + value
-    return sums
+    """Add up a column per file; nothing where the trace lacks it, or the file has none."""
+    sums = {} if values is None else sum_by(usage.file, values)
+    return {f: value for f, value in sums.items() if value and (only is None or f in only)}
 
 
 def worst(values: Mapping[int, float], count: int = WORST) -> list[int]:
@@ -135,6 +160,68 @@ def file_details(
         for file in worst(counts)
     ]
     return details, worst_first(counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """What a rule counts in each entry of one layer, and what that is a part of."""
+
+    usage: Usage
+    count: Sequence[float]
+    of: Sequence[float]
+    at_stake: Callable[[], tuple[Seconds, float]]  # seconds of each entry, and `part` of `Hit`
+
+
+def share_above(
+    evidence: Evidence,
+    counted: Iterable[Counted | Unknown],
+    limit: float,
+    names: tuple[str, str, str],
+) -> Answer:
+    """Return a hit where what is counted is more than a share; of the last such layer.
+
+    `names` are those of the whole, of what is counted and of its share in the evidence.
+    """
+    answer: Answer = None
+    for one in counted:
+        if isinstance(one, Unknown):
+            answer = answer or one
+            continue
+        count, whole = sum(one.count), sum(one.of)
+        if (part := share(count, whole)) > limit:
+            numbers = dict(zip(names, (whole, count, part), strict=True))
+            sums = by_file(one.usage, one.count), by_file(one.usage, one.of)
+            seconds, at_stake = one.at_stake()
+            answer = file_hit(evidence, one.usage, numbers, seconds, *sums, part=at_stake)
+    return answer
+
+
+def file_hit(
+    evidence: Evidence,
+    usage: Usage,
+    numbers: Mapping[str, float],
+    times: Seconds,
+    counts: Mapping[int, float],
+    of: Mapping[int, float],
+    *,
+    of_calls: bool = True,
+    part: float = 1.0,
+) -> Hit:
+    """Return a hit about files of one layer: what is counted in each, of which total."""
+    details, files = file_details(evidence, counts, of)
+    seconds = evidence.held_up(usage, times)
+    hit = Hit(numbers, seconds, details, interface=usage.layer, of_calls=of_calls, part=part)
+    return replace(hit, files=files)
+
+
+def times_in(usage: Usage, seconds: Seconds, files: Container[int]) -> Seconds:
+    """Return the seconds of entries of some files; 0 of the others."""
+    return [t if file in files else 0.0 for t, file in zip(seconds, usage.file, strict=True)]
+
+
+def where(counts: Sequence[float], seconds: Seconds) -> Seconds:
+    """Return the seconds of entries that have any such calls; 0 of the others."""
+    return [t if n else 0.0 for t, n in zip(seconds, counts, strict=True)]
 
 
 def small_portions(moves: Moves, small: Counts, fixed: float) -> Seconds:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ioprism.diagnosis.evidence import Evidence
-from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL
+from ioprism.diagnosis.evidence import Evidence, sum_by
+from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL, Limits
 from ioprism.diagnosis.rules.rule import (
     SLOWEST_RANKS,
     WHOLE_JOB,
@@ -16,6 +17,7 @@ from ioprism.diagnosis.rules.rule import (
     Rule,
     Unknown,
     share,
+    times_in,
     worst,
 )
 from ioprism.model.usage import EVERYONE, Striping, Usage
@@ -25,20 +27,17 @@ if TYPE_CHECKING:  # a small log is judged without a table library
     from ioprism.phase_detection.find import LayerPhases, Phase
 
 
-FEWEST_TARGETS = 4  # to say that one of them is slow
-
-
 @dataclass(frozen=True, slots=True)
 class TargetUse:
     """The load of each storage target that holds files."""
 
-    bytes: Mapping[int, int]  # by target; exact for per-call traces
+    bytes: Mapping[int, float]  # by target; exact for per-call traces
     ranks: Mapping[int, int]  # by target: ranks with files on it
     seconds: float  # in calls on these files, of the rank most concerned
     files: Sequence[int]
 
     @property
-    def total(self) -> int:
+    def total(self) -> float:
         """Bytes on all targets."""
         return sum(self.bytes.values())
 
@@ -50,89 +49,56 @@ def target_use(evidence: Evidence) -> TargetUse | None:
     if not striping or usage is None:
         return None
     sizes = usage.bytes
-    times = usage.seconds
     entries = [p for p, file in enumerate(usage.file) if file in striping and sizes[p]]
     loads = (evidence.targets or {}).get(usage.layer) or _spread(usage, entries, striping)
     if not loads:
         return None
-    chosen = set(entries)
-    seconds = [t if p in chosen else 0.0 for p, t in enumerate(times)]
+    seconds = [0.0] * len(usage)
+    for place in entries:
+        seconds[place] = usage.seconds[place]
     files = list(dict.fromkeys(usage.file[place] for place in entries))
     return TargetUse(
         loads, _ranks(evidence, usage, entries, striping), evidence.held_up(usage, seconds), files
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SlowTarget:
-    """A storage target that takes far longer than others for the same amount of data."""
+def slow_target(evidence: Evidence) -> tuple[int, Mapping[int, float], Mapping[int, int]] | None:
+    """Return the target that is slower than all others by a factor, the rate of each, and files.
 
-    target: int
-    files: Sequence[int]
-    seconds: float  # of the rank most concerned
-    rate: float  # bytes per second of its calls
-    peers_rate: float  # of the median target
-    peers: int
-
-    @property
-    def excess(self) -> float:
-        """Seconds beyond those at the speed of the others."""
-        return self.seconds * max(0.0, 1 - self.rate / self.peers_rate)
-
-
-def slow_target(evidence: Evidence, *, factor: float) -> SlowTarget | None:
-    """Return the target that is slower than the median one by this factor, the worst of them.
-
-    Only files that lie on one target each tell targets apart, and there must be some others.
+    Only files on one target each show the rate of a target, and there must be some others. These
+    must agree: where all differ, being last means nothing.
     """
     alone = {f: s.targets[0] for f, s in evidence.files.striping.items() if len(s.targets) == 1}
     usage = evidence.usages.get("posix") or evidence.usages.get("mpiio")
     if not alone or usage is None:
         return None
-    rates = _single_target_rates(usage, alone)
-    if len(rates) < FEWEST_TARGETS:
+    read, write = (moves.seconds for moves in usage.moves.values())
+    places = [place for place, file in enumerate(usage.file) if file in alone]
+    targets = [alone[usage.file[place]] for place in places]
+    sizes = sum_by(targets, (usage.bytes[place] for place in places))
+    times = sum_by(targets, (read[place] + write[place] for place in places))
+    rates = {t: size / times[t] for t, size in sizes.items() if size and times[t] > 0}
+    if len(rates) < Limits().min_peers:
         return None
-    slowest = min(rates, key=lambda target: rates[target])
-    others = sorted(rate for target, rate in rates.items() if target != slowest)
-    # The others must agree: where all differ, being last means nothing.
-    if factor * rates[slowest] > others[0]:
+    slowest, second, *_ = sorted(rates, key=lambda target: rates[target])
+    if evidence.thresholds.slow_target_factor * rates[slowest] > rates[second]:
         return None
-    files = [file for file, target in alone.items() if target == slowest]
-    inside = [alone.get(file) == slowest for file in usage.file]
-    held = [t if chosen else 0.0 for t, chosen in zip(usage.seconds, inside, strict=True)]
-    middle = others[len(others) // 2]
-    return SlowTarget(
-        slowest, files, evidence.held_up(usage, held), rates[slowest], middle, len(others)
-    )
+    return slowest, rates, alone
 
 
-def _single_target_rates(usage: Usage, alone: Mapping[int, int]) -> dict[int, float]:
-    """Bytes per second in calls, by target."""
-    sizes: dict[int, int] = {}
-    times: dict[int, float] = {}
-    data = [sum(parts) for parts in zip(*(m.seconds for m in usage.moves.values()), strict=True)]
-    for file, size, seconds in zip(usage.file, usage.bytes, data, strict=True):
-        if file in alone:
-            target = alone[file]
-            sizes[target] = sizes.get(target, 0) + size
-            times[target] = times.get(target, 0.0) + seconds
-    return {t: size / times[t] for t, size in sizes.items() if size and times[t] > 0}
-
-
-def _spread(usage: Usage, entries: list[int], striping: Mapping[int, Striping]) -> dict[int, int]:
+def _spread(usage: Usage, entries: list[int], striping: Mapping[int, Striping]) -> dict[int, float]:
     """Lay each file's traffic evenly over the bytes from its start to the last one touched."""
-    loads: dict[int, int] = {}
-    moved: dict[int, int] = {}
+    loads: dict[int, float] = {}
     reach: dict[int, int] = {}
     for moves in usage.moves.values():
+        extent = moves.bytes if moves.extent is None else moves.extent
         for place in entries:
             file = usage.file[place]
-            moved[file] = moved.get(file, 0) + moves.bytes[place]
-            extent = moves.extent[place] if moves.extent is not None else moves.bytes[place]
-            reach[file] = max(reach.get(file, 0), extent)
+            reach[file] = max(reach.get(file, 1), extent[place])
+    moved = sum_by((usage.file[p] for p in entries), (usage.bytes[p] for p in entries))
     for file, size in moved.items():
-        for target, part in stripe_bytes(striping[file], max(1, reach[file])).items():
-            loads[target] = loads.get(target, 0) + round(size * part / max(1, reach[file]))
+        for target, part in stripe_bytes(striping[file], reach[file]).items():
+            loads[target] = loads.get(target, 0) + round(size * part / reach[file])
     return loads
 
 
@@ -199,20 +165,22 @@ def many_phases(evidence: Evidence) -> Answer:
 def phase_stragglers(evidence: Evidence) -> Answer:
     """In most phases, all ranks wait for one that takes far longer than the middle one."""
     outermost = _outermost(evidence)
-    if not isinstance(outermost, tuple) or evidence.ranks < 2:
-        return outermost if isinstance(outermost, Unknown) else None
+    if not isinstance(outermost, tuple):
+        return outermost
     layer, phases = outermost
     limits = evidence.thresholds
-    waiting = [p for p in phases.phases if _waits(p, limits.straggler_factor)]
-    if len(phases.phases) < FEWEST_PHASES:
+    waiting = [
+        phase
+        for phase in phases.phases
+        if phase.ranks > 1 and phase.slowest.time >= limits.straggler_factor * phase.typical
+    ]
+    if len(phases.phases) < FEWEST_PHASES or evidence.ranks < 2:
         return None
     part = share(len(waiting), len(phases.phases))
     lost = sum(phase.slowest.time - phase.typical for phase in waiting)
     if part <= limits.phase_stragglers or lost < limits.imbalance_seconds:
         return None
-    ranks: dict[int, int] = {}
-    for phase in waiting:
-        ranks[phase.slowest.rank] = ranks.get(phase.slowest.rank, 0) + 1
+    ranks = Counter(phase.slowest.rank for phase in waiting)
     most = max(ranks, key=lambda rank: ranks[rank])
     return Hit(
         {"phases": len(waiting), "of": len(phases.phases), "share": part, "seconds": lost},
@@ -222,10 +190,6 @@ def phase_stragglers(evidence: Evidence) -> Answer:
         interface=layer,
         ranks=list(ranks),
     )
-
-
-def _waits(phase: Phase, factor: float) -> bool:
-    return phase.ranks > 1 and phase.slowest.time >= factor * phase.typical
 
 
 def _worst_phases(phases: list[Phase]) -> list[dict[str, object]]:
@@ -276,19 +240,21 @@ CLOCK = "when the job ran, by the clock, to ask the servers about that time"
 
 
 def _use(evidence: Evidence) -> TargetUse | Unknown | None:
+    """How several ranks use storage targets."""
     if not any(evidence.moved.values()):
         return None
-    return target_use(evidence) or Unknown(LAYOUTS)
+    use = target_use(evidence) or Unknown(LAYOUTS)
+    return use if isinstance(use, Unknown) or evidence.ranks > 1 else None
 
 
 def single_target(evidence: Evidence) -> Answer:
     """Several ranks move most of the data to or from one storage target."""
     use = _use(evidence)
-    if not isinstance(use, TargetUse) or evidence.ranks < 2:
-        return use if isinstance(use, Unknown) else None
+    if not isinstance(use, TargetUse):
+        return use
     busiest = max(use.bytes, key=lambda target: use.bytes[target])
-    part = use.bytes[busiest] / use.total
-    if part <= evidence.thresholds.target_share or use.bytes[busiest] < _enough(evidence):
+    part, limits = use.bytes[busiest] / use.total, evidence.thresholds
+    if part <= limits.target_share or use.bytes[busiest] < limits.imbalance_bytes:
         return None
     numbers = {"target": busiest, "bytes": use.bytes[busiest], "share": part}
     subject = Subject("target", str(busiest))
@@ -300,50 +266,44 @@ def _on(target: int, use: TargetUse, evidence: Evidence) -> list[int]:
     return [file for file in use.files if target in evidence.files.striping[file].targets]
 
 
-def _enough(evidence: Evidence) -> float:
-    return evidence.thresholds.imbalance_bytes
-
-
 def target_imbalance(evidence: Evidence) -> Answer:
     """Of the targets used by several ranks concurrently, some take far more bytes than others."""
     use = _use(evidence)
-    if not isinstance(use, TargetUse) or len(use.bytes) < 2 or evidence.ranks < 2:
-        return use if isinstance(use, Unknown) else None
-    if isinstance(single_target(evidence), Hit):
+    if not isinstance(use, TargetUse):
+        return use
+    if len(use.bytes) < 2 or isinstance(single_target(evidence), Hit):
         return None  # that one target takes nearly everything says it all
     most = max(use.bytes.values())
     mean = use.total / len(use.bytes)
-    imbalance = 1 - mean / most
-    if imbalance <= evidence.thresholds.target_imbalance or most < _enough(evidence):
+    imbalance, limits = 1 - mean / most, evidence.thresholds
+    if imbalance <= limits.target_imbalance or most < limits.imbalance_bytes:
         return None
-    numbers = {
-        "targets": len(use.bytes),
-        "most_bytes": most,
-        "mean_bytes": mean,
-        "imbalance": imbalance,
-    }
+    numbers = {"targets": len(use.bytes), "most_bytes": most, "mean_bytes": mean}
+    numbers["imbalance"] = imbalance
     return Hit(numbers, use.seconds * imbalance, _details(use), files=use.files)
 
 
 def slow(evidence: Evidence) -> Answer:
     """One storage target takes far longer than the others for the same work."""
     use = _use(evidence)
-    if not isinstance(use, TargetUse) or evidence.ranks < 2:
-        return use if isinstance(use, Unknown) else None
-    limits = evidence.thresholds
-    target = slow_target(evidence, factor=limits.slow_target_factor)
-    if target is None or target.excess < limits.imbalance_seconds:
+    if not isinstance(use, TargetUse):
+        return use
+    slowest = slow_target(evidence)
+    if slowest is None:
         return None
-    numbers = {
-        "target": target.target,
-        "others": target.peers,
-        "factor": target.peers_rate / target.rate,
-        "rate": target.rate,
-        "peers_rate": target.peers_rate,
-    }
-    subject = Subject("target", str(target.target))
-    words = {"target": str(target.target)}
-    return Hit(numbers, target.excess, _details(use), subject, files=target.files, words=words)
+    target, rates, alone = slowest
+    usage = evidence.usages["posix" if "posix" in evidence.usages else "mpiio"]
+    others = sorted(rate for name, rate in rates.items() if name != target)
+    rate, usual = rates[target], others[len(others) // 2]
+    files = [file for file, name in alone.items() if name == target]
+    seconds = evidence.held_up(usage, times_in(usage, usage.seconds, set(files)))
+    excess = seconds * max(0.0, 1 - rate / usual)
+    if excess < evidence.thresholds.imbalance_seconds:
+        return None
+    numbers = {"target": target, "others": len(others), "factor": usual / rate}
+    numbers |= {"rate": rate, "peers_rate": usual}
+    subject, words = Subject("target", str(target)), {"target": str(target)}
+    return Hit(numbers, excess, _details(use), subject, files=files, words=words)
 
 
 def contention(evidence: Evidence) -> Answer:
@@ -354,20 +314,15 @@ def contention(evidence: Evidence) -> Answer:
     use = _use(evidence)
     if not isinstance(use, TargetUse):
         return use
-    if slow_target(evidence, factor=evidence.thresholds.slow_target_factor) is not None:
+    if slow_target(evidence) is not None:
         return None
     crowd = max(use.ranks.values(), default=0)
     if crowd <= evidence.thresholds.target_ranks:
         return None
     busiest = max(use.ranks, key=lambda target: use.ranks[target])
     numbers = {"ranks": crowd, "targets": len(use.bytes)}
-    return Hit(
-        numbers,
-        use.seconds,
-        _details(use),
-        Subject("target", str(busiest)),
-        files=_on(busiest, use, evidence),
-    )
+    files, subject = _on(busiest, use, evidence), Subject("target", str(busiest))
+    return Hit(numbers, use.seconds, _details(use), subject, files=files)
 
 
 def background_load(evidence: Evidence) -> Answer:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.diagnosis.evidence import Evidence
+from ioprism.diagnosis.rules.rule import PAST
+from ioprism.diagnosis.wording import HDF5_NAMES, MPI_LIBRARIES, fill, fitting_advice
 from ioprism.model.result import quantity
 from ioprism.model.usage import OF_PROGRAMS
 from ioprism.model.verdict import Recommendation
@@ -23,7 +25,6 @@ SNIPPETS = FOLDER / "snippets"
 USUAL = {"request_size": "1 MiB", "mean_request": "less"}
 
 _ONE_OF_MANY = re.compile(r"(?<![\d.,])1 ([a-z]+[a-rt-z])s\b")  # "1 files", but not "1 class"
-_PAST = {"read": "read", "write": "written"}
 _OPPOSITE = {"read": "write", "write": "read"}
 
 
@@ -35,7 +36,7 @@ def texts(name: str) -> Mapping[str, Any]:
 
 def question(name: str, direction: str | None) -> str:
     """Return what a rule asks."""
-    return _fill(str(texts(name)["question"]), _direction_words(direction))
+    return fill(str(texts(name)["question"]), _direction_words(direction))
 
 
 def advice_lines(name: str, direction: str | None) -> list[str]:
@@ -43,7 +44,7 @@ def advice_lines(name: str, direction: str | None) -> list[str]:
     entries = texts(name).get("recommendation", ())
     usual = {**USUAL, **_direction_words(direction)}
     fitting = (entry for entry in entries if entry.get("direction", direction) == direction)
-    filled = (_fill(entry["text"], usual) for entry in fitting)
+    filled = (fill(entry["text"], usual) for entry in fitting)
     return list(dict.fromkeys(text.partition("\n")[0] for text in filled))
 
 
@@ -52,7 +53,7 @@ def title(
 ) -> str:
     """Return a finding's sentence with its numbers in it."""
     shown = {key: quantity(key, value) for key, value in numbers.items()}
-    said = _fill(str(texts(name)["title"]), {**_direction_words(direction), **shown, **words})
+    said = fill(str(texts(name)["title"]), {**_direction_words(direction), **shown, **words})
     return _ONE_OF_MANY.sub(r"1 \1", said)
 
 
@@ -61,57 +62,42 @@ def _direction_words(direction: str | None) -> dict[str, str]:
     opposite = _OPPOSITE.get(direction or "", "")
     return {
         "direction": direction or "",
-        "past": _PAST.get(direction or "", ""),
+        "past": PAST.get(direction or "", ""),
         "opposite": opposite,
-        "opposite_past": _PAST.get(opposite, ""),
+        "opposite_past": PAST.get(opposite, ""),
     }
-
-
-def _fill(text: str, values: Mapping[str, str]) -> str:
-    for key, value in values.items():
-        text = text.replace("{" + key + "}", value)
-    return text
 
 
 def recommendations(
     name: str, evidence: Evidence, files: Sequence[int], *, direction: str | None
 ) -> tuple[Recommendation, ...]:
     """Return what fits the job: no advice for a file system or an interface it does not use."""
-    present = circumstances(evidence, files)
-    fitting = [
+    chosen = [
         entry
-        for entry in texts(name).get("recommendation", ())
-        if present >= set(entry.get("when", ()))
-        and not present & set(entry.get("unless", ()))
-        and entry.get("direction", direction) == direction
+        for entry in fitting_advice(texts(name), circumstances(evidence, files))
+        if entry.get("direction", direction) == direction
     ]
-    if not fitting:
+    if not chosen:
         return ()
     filled = {**log_values(evidence, files, direction), **_direction_words(direction)}
     return tuple(
-        Recommendation(_fill(entry["text"], filled), _snippet(entry, filled)) for entry in fitting
+        Recommendation(fill(entry["text"], filled), _snippet(entry, filled)) for entry in chosen
     )
 
 
 def _snippet(entry: Mapping[str, Any], values: Mapping[str, str]) -> str | None:
     if "snippet" not in entry:
         return None
-    return _fill(_code(_fill(entry["snippet"], values)), values)
-
-
-@cache
-def _code(name: str) -> str:
-    return (SNIPPETS / name).read_text(encoding="utf-8").rstrip()
+    file = SNIPPETS / fill(entry["snippet"], values)
+    return fill(file.read_text(encoding="utf-8").rstrip(), values)
 
 
 LOOKED_AT = 20  # files; the worst come first
-LUSTRE, GPFS = ("lustre",), ("gpfs", "mmfs")
-HDF5_NAMES = (".h5", ".hdf5", ".he5", ".nc4")  # a .nc file may be of any netCDF library
-MPI_LIBRARIES = {"ompio": ("ompio", "openmpi", "open mpi"), "cray": ("cray",)}
+GPFS = {"gpfs", "mmfs"}
 FEW_OPENS = 100  # of all ranks: opening fewer files than this is not worth changing
 MIB = 2**20
 USUAL_STRIPE = MIB  # bytes, Lustre's default
-LEAST_REQUEST, MOST_REQUEST = MIB, 64 * MIB
+MOST_REQUEST = 64 * MIB  # bytes: more than a buffer should hold
 LEAST_BUFFER = 16 * MIB
 RANKS_PER_NODE = 32  # where the trace does not tell the nodes
 
@@ -123,7 +109,8 @@ def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
     facts |= {layer for layer, usage in evidence.usages.items() if any(usage.operations)}
     if facts & {"dfs", "daos"}:
         facts.add("daos")
-    if _collective(evidence):
+    mpiio = evidence.usages.get("mpiio")
+    if mpiio is not None and any(any(m.collective or ()) for m in mpiio.moves.values()):
         facts.add("collective")
     if _uses_all_targets(evidence):
         facts.add("all-targets")
@@ -132,11 +119,6 @@ def circumstances(evidence: Evidence, files: Sequence[int]) -> set[str]:
     if "python" in (evidence.job.executable or "").lower():
         facts.add("python")
     return facts | set(_of_library(evidence)) | set(_of_files(evidence, files[:LOOKED_AT], facts))
-
-
-def _collective(evidence: Evidence) -> bool:
-    usage = evidence.usages.get("mpiio")
-    return usage is not None and any(any(m.collective or ()) for m in usage.moves.values())
 
 
 def _uses_all_targets(evidence: Evidence) -> bool:
@@ -157,9 +139,9 @@ def _of_library(evidence: Evidence) -> Iterator[str]:
 
 def _of_files(evidence: Evidence, files: Sequence[int], used: set[str]) -> Iterator[str]:
     kinds = {(evidence.files.filesystem(file) or "").lower() for file in files}
-    if any(file in evidence.files.striping for file in files) or kinds & set(LUSTRE):
+    if any(file in evidence.files.striping for file in files) or "lustre" in kinds:
         yield "lustre"
-    if kinds & set(GPFS):
+    if kinds & GPFS:
         yield "gpfs"
     names = [evidence.files.path(file) or "" for file in files]
     if "pnetcdf" not in used and any(name.endswith(HDF5_NAMES) for name in names):
@@ -183,14 +165,14 @@ def log_values(
     nodes = len(set(evidence.hosts.values()))
     aggregators = nodes or max(1, evidence.ranks // RANKS_PER_NODE, min(widest, evidence.ranks))
     more = len(targets) if len(targets) > widest else -1
-    request = _request_size(stripe)
+    request = min(MOST_REQUEST, max(MIB, stripe))
     used = {target for layout in layouts for target in layout.targets}
     return {
         "cb_nodes": str(aggregators),
         "cb_nodes_why": "the nodes of the job" if nodes else "one per node: check their number",
         "cb_buffer_size": str(max(stripe, LEAST_BUFFER // stripe * stripe)),
         "stripe_bytes": str(stripe),
-        "stripe_size": _lustre_size(stripe),
+        "stripe_size": f"{stripe // MIB}M" if stripe % MIB == 0 else str(stripe),
         "stripe_count": str(more),
         "stripe_count_words": "all targets" if more < 0 else f"{more} targets",
         "request_bytes": str(request),
@@ -199,15 +181,6 @@ def log_values(
         "directory": _directory(evidence, shown),
         "other_targets": ",".join(map(str, sorted(targets - used)[:8])) or "0,1,2,3",
     }
-
-
-def _request_size(stripe: int) -> int:
-    """Whole stripes, but neither tiny nor more than a buffer should hold."""
-    return min(MOST_REQUEST, max(LEAST_REQUEST, stripe))
-
-
-def _lustre_size(size: int) -> str:
-    return f"{size // MIB}M" if size % MIB == 0 else str(size)
 
 
 def _mean_request(evidence: Evidence, files: set[int], direction: str | None) -> str:

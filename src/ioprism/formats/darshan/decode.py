@@ -4,10 +4,9 @@ The one place that reads them. Tables (`tables.py`) and the columns that rules j
 of what is decoded here. A table library takes longer to load than a small log to be judged, so
 this module needs NumPy only.
 
-Darshan's APMPI module: how often each rank called MPI, and how long it was in it.
-
-The module holds one header and a record for each rank. A record is {id, rank, counters,
-times, synchronisation times, totals, name of the node}, in words of 8 bytes.
+The APMPI module, how often each rank called MPI and how long it was in it, holds one header and a
+record for each rank: {id, rank, counters, times, synchronisation times, totals, name of the node},
+in words of 8 bytes.
 """
 
 from __future__ import annotations
@@ -178,8 +177,9 @@ def _count_contradictions(records: ModuleRecords, module: str) -> int:
     meaning = MODULES.get(module)
     if meaning is not None and meaning.sizes_add_up:
         for direction, calls in meaning.calls.items():
-            bins = (meaning.size_counter(direction, size.counter) for size in SIZE_BINS)
-            wrong |= _sums(records, bins) != _sums(records, map(meaning.counter_name, calls))
+            bins = [meaning.size_counter(direction, size.counter) for size in SIZE_BINS]
+            names = [meaning.counter_name(name) for name in calls]
+            wrong |= _sums(records, bins) != _sums(records, names)
     return int(wrong.sum())
 
 
@@ -208,25 +208,18 @@ def decode_lustre(log: Log, region: Region, warn: Warn) -> Iterator[dict[str, An
 def _lustre_1(data: bytes, order: str) -> Iterator[dict[str, Any] | None]:
     """One component per file: id, rank, targets of the system, and the layout itself."""
     head = struct.Struct(f"{order}Qq5q")
+    names = ("id", "rank", "system_targets", "", "", "stripe_size", "stripe_count")
     position = 0
     while position + head.size <= len(data):
-        identifier, rank, system_targets, _, _, stripe_size, stripe_count = head.unpack_from(
-            data, position
-        )
+        layout = dict(zip(names, head.unpack_from(data, position), strict=True))
         position += head.size
-        end = position + 8 * stripe_count
-        if not 0 <= stripe_count <= MAX_STRIPES or end > len(data) or not -1 <= rank < 2**31:
+        count = layout["stripe_count"]
+        end = position + 8 * count
+        if not 0 <= count <= MAX_STRIPES or end > len(data) or not -1 <= layout["rank"] < 2**31:
             yield None
             return
-        yield {
-            "id": identifier,
-            "rank": rank,
-            "component": 0,
-            "system_targets": system_targets,
-            "stripe_size": stripe_size,
-            "stripe_count": stripe_count,
-            "targets": list(struct.unpack_from(f"{order}{stripe_count}q", data, position)),
-        }
+        targets = list(struct.unpack_from(f"{order}{count}q", data, position))
+        yield {name: layout[name] for name in names if name} | {"component": 0, "targets": targets}
         position = end
 
 

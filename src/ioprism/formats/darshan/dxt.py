@@ -7,7 +7,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import partial
 from itertools import islice, pairwise
 from typing import Any, ClassVar
 
@@ -25,8 +25,9 @@ from ioprism.formats.darshan.meaning import (
     dxt_segment_words,
 )
 from ioprism.formats.darshan.tables import file_column
+from ioprism.formats.reading import places_to_cut
 from ioprism.formats.text import UNREADABLE
-from ioprism.model.schema import EVENTS, Layer, Operation
+from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
 from ioprism.model.trace import Completeness, Warn
 from ioprism.model.usage import NAMELESS
 from ioprism.units import format_counted
@@ -42,7 +43,8 @@ COMPRESSED = 8 * 2**20  # bytes of a region that are worth a separate range
 PROBE = 4096  # compressed bytes that are sure to hold the head of a record
 STREAM_START = re.compile(rb"\x78[\x01\x5e\x9c\xda]")  # by level of compression
 MAX_LIKENESSES = 2**17  # in a row, each inflated; by chance there is one in 16 KiB
-_KINDS = ("write", "read")  # the order in which a record holds them
+# The order in which a record holds them.
+_OPERATIONS = np.array([OPERATIONS.index(kind) for kind in ("write", "read")], np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class SegmentRun:
     identifier: int
     rank: int
     host: bytes
-    kind: int  # index into _KINDS
+    kind: int  # index into _OPERATIONS
     at: int  # byte position in the piece
     count: int
 
@@ -191,7 +193,7 @@ class DxtPartition:
             warn(f"{self.log.path.name}: {damaged} left out")
 
     def _events(self, block: Block) -> pl.DataFrame:
-        height = len(block.fields[0])
+        layer, height = DXT_LAYERS[self.region.name], len(block.fields[0])
         ranks = block.each([run.rank for run in block.runs], np.int32)
         kinds = block.each(_OPERATIONS[[run.kind for run in block.runs]], np.uint8)
         has_offsets = dxt_has_offsets(self.region.name, self.region.version)
@@ -202,7 +204,7 @@ class DxtPartition:
                 "rank": ranks,
                 "process": self._processes(ranks, block.fields),
                 "file": self._files(block),
-                "layer": _constant(DXT_LAYERS[self.region.name], Layer, height),
+                "layer": pl.Series([layer], dtype=Layer).new_from_index(0, height),
                 "operation": pl.Series(kinds).cat.to(Operation),
                 **({"offset": block.fields[0].view(np.int64)} if has_offsets else {}),
                 "bytes": block.fields[1].view(np.int64),
@@ -230,19 +232,6 @@ class DxtPartition:
             own, keys = self.threads, ["rank", "tid"]
             seen = pl.DataFrame({"rank": ranks, "tid": fields[4]})
         return seen.join(own, on=keys, how="left", maintain_order="left")["process"]
-
-
-_OPERATIONS = np.array([Operation.categories.to_list().index(kind) for kind in _KINDS], np.uint8)
-
-
-def _constant(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
-    return _column(value, dtype, max(height, BLOCK)).head(height)
-
-
-@cache
-def _column(value: str | None, dtype: pl.DataType, height: int) -> pl.Series:
-    """A constant column that all blocks share."""
-    return pl.Series([value], dtype=dtype).new_from_index(0, height)
 
 
 def _sound(frame: pl.DataFrame) -> pl.DataFrame:
@@ -279,19 +268,16 @@ def _threads(block: Block) -> pl.DataFrame:
 
 
 def _owners(owners: list[tuple[int, bytes]]) -> pl.DataFrame:
+    hosts = [name.split(b"\0")[0].decode("utf-8", "backslashreplace") for _, name in owners]
     return pl.DataFrame(
         {
             "rank": pl.Series([rank for rank, _ in owners], dtype=pl.Int32),
-            "host": pl.Series([_host(host) for _, host in owners], dtype=pl.String),
+            "host": pl.Series(hosts, dtype=pl.String),
         }
     )
 
 
 _PROCESSES_SEEN = pl.Schema({"rank": pl.Int32, "host": pl.String, "tid": pl.UInt64})
-
-
-def _host(name: bytes) -> str:
-    return name.split(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,20 +300,12 @@ class Cutter:
         path = self.log.path
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             stop = min(region.offset + region.length, len(data))
-            cuts = [region.offset, *self._cuts(data, region.offset, stop)]
-        cuts.append(region.offset + region.length)
+            find = partial(self._next_stream, data, stop)
+            inner = [*places_to_cut(region.offset, stop, least=COMPRESSED, find=find)]
+        cuts = [region.offset, *inner, region.offset + region.length]
         return [replace(region, offset=a, length=b - a) for a, b in pairwise(cuts)]
 
-    def _cuts(self, data: mmap.mmap, begin: int, stop: int) -> Iterator[int]:
-        at = begin + COMPRESSED
-        while at < stop - COMPRESSED:
-            start = self._next_stream(data, at, stop)
-            if start is None:
-                return
-            yield start
-            at = start + COMPRESSED
-
-    def _next_stream(self, data: mmap.mmap, at: int, stop: int) -> int | None:
+    def _next_stream(self, data: mmap.mmap, stop: int, at: int) -> int | None:
         """Where the next stream begins."""
         matches = islice(STREAM_START.finditer(data, at, stop), MAX_LIKENESSES)
         places = (match.start() for match in matches)

@@ -75,7 +75,7 @@ def read_log(path: Path) -> Log:
         size = file.seek(0, 2)
         file.seek(0)
         head = file.read(1328)
-        padding = _empty_table(file.read(MAX_PADDING))
+        rest = file.read(MAX_PADDING)
     byte_order = byte_order_of(head)
     version_match = VERSION.match(head)
     if byte_order is None or version_match is None:
@@ -101,22 +101,18 @@ def read_log(path: Path) -> Log:
         )
     names, modules = _maps(head, byte_order, version)
     # Builds with a larger table of modules leave the rest of it empty: the job follows it.
-    header_size += padding if modern else 0
+    packed = rest.lstrip(b"\0")
+    header_size += len(rest) - len(packed) if modern and packed.startswith(PACKED) else 0
+    later = [r.offset for r in (names, *modules.values()) if r.length and r.offset > header_size]
     return Log(
         path,
         version,
         byte_order,
         COMPRESSIONS[compression],
-        Region("job", header_size, _job_length(header_size, names, modules, size)),
+        Region("job", header_size, max(0, min([*later, size]) - header_size)),
         names,
         {name: r for name, r in modules.items() if r.length or r.partial},
     )
-
-
-def _empty_table(data: bytes) -> int:
-    """How many bytes of an unused module table come before the compressed job record."""
-    job = data.lstrip(b"\0")
-    return len(data) - len(job) if job.startswith(PACKED) else 0
 
 
 def is_log(source: Path) -> bool:
@@ -160,12 +156,6 @@ def _maps(
         flagged = bool(partial >> slot & 1)
         modules[name] = Region(name, offset, length, module_version, flagged)
     return names, modules
-
-
-def _job_length(start: int, names: Region, modules: dict[str, Region], size: int) -> int:
-    """The job region extends to the first region after it."""
-    later = [r.offset for r in (names, *modules.values()) if r.length and r.offset > start]
-    return max(0, min([*later, size]) - start)
 
 
 def count_unexplained_bytes(log: Log) -> int:
@@ -297,22 +287,18 @@ def _gather(source: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 def whole(log: Log, region: Region, warn: Warn, *, limit: int) -> bytes:
     """Return a small region in one piece; beyond `limit` bytes it is cut, with a warning."""
-    return b"".join(at_most(limit, log, region, warn))
-
-
-def at_most(
-    limit: int, log: Log, region: Region, warn: Warn, *, size: int = PIECE
-) -> Iterator[bytes]:
-    """Yield pieces of a region; beyond `limit` bytes it is cut, with a warning."""
-    for piece in pieces(log, region, warn, size=size):
-        yield piece[:limit]
-        limit -= len(piece)
-        if limit < 0:
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces(log, region, warn):
+        held.append(piece)
+        size += len(piece)
+        if size > limit:
             warn(
                 f"{log.path.name}: the {region.name} data are implausibly large; "
                 "only part of them is read"
             )
-            return
+            break
+    return b"".join(held)[:limit]
 
 
 READ = {*FIXED, *DXT_LAYERS, "LUSTRE", "HEATMAP", "APMPI"}
@@ -362,7 +348,8 @@ def read_job(log: Log, warn: Warn) -> Job:
     user, start, start_ns, end, end_ns, ranks, job_id = (
         fields if has_nanoseconds else (*fields[:2], 0, fields[2], 0, *fields[3:])
     )
-    metadata = data[size : size + METADATA].split(b"\0")[0]
+    metadata = _text(data[size : size + METADATA].split(b"\0")[0])
+    pairs = (line.partition("=") for line in metadata.split("\n"))
     executable, mounts = _executable_and_mounts(data[size + METADATA :])
     if not 0 < ranks <= MOST_RANKS:
         warn(f"{log.path.name}: the number of ranks is implausible ({ranks}) and is ignored")
@@ -383,7 +370,7 @@ def read_job(log: Log, warn: Warn) -> Job:
         user=user,
         job_id=str(job_id),
         mounts=mounts,
-        metadata=_key_values(_text(metadata)),
+        metadata={key: value for key, equals, value in pairs if equals},
     )
 
 
@@ -395,11 +382,6 @@ def _executable_and_mounts(data: bytes) -> tuple[str, tuple[Mount, ...]]:
         if tab
     )
     return lines[0], mounts
-
-
-def _key_values(text: str) -> dict[str, str]:
-    pairs = (line.partition("=") for line in text.split("\n"))
-    return {key: value for key, equals, value in pairs if equals}
 
 
 def _text(data: bytes) -> str:
@@ -452,4 +434,4 @@ def _counted_names(data: bytes, order: str, budget: Budget) -> tuple[dict[int, s
 def _remember(names: dict[int, str], identifier: int, name: bytes) -> None:
     """Keep the first name that is not empty, as Darshan does."""
     if not names.get(identifier):
-        names[identifier] = name.decode("utf-8", "backslashreplace")
+        names[identifier] = _text(name)

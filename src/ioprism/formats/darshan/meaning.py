@@ -1,7 +1,5 @@
 """What the records of each Darshan module look like in every version, and what they mean.
 
-What the records of each Darshan module look like, in every version seen.
-
 A fixed record is {id u64, rank i64, [parent id u64], counters i64…, times f64…, [tail]}.
 Older versions lack some fields; the tables below name what each version has, in order.
 """

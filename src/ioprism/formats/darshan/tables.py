@@ -1,8 +1,7 @@
 """What `decode` reads, as polars tables: counters, stripe layouts, heat maps, files, processes.
 
-Check that the counters of a store have the columns of their modules.
-
-Checksums say that a file is the one that was written, not that it was written by ioprism.
+The counters of a store are checked to have the same columns: checksums say that a file is the
+one that was written, not that it was written by ioprism.
 """
 
 from __future__ import annotations

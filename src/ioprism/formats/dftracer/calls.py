@@ -1,13 +1,12 @@
 """The calls of a text as numbers: most lines by templates, the others decoded one by one.
 
-DFTracer's aggregated mode: sums per function and second instead of calls.
-
-The sums become the counters and the heat map that Darshan would have written: calls, bytes
-and seconds per process, and bytes per second. Files are not told.
+The sums per function and second of DFTracer's aggregated mode become the counters and the heat
+map that Darshan would have written: calls, bytes and seconds per process, and bytes per second.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from ioprism.formats.calls import UNKNOWN, FilePointers, Integers, classify
+from ioprism.formats.calls import APPEND, UNKNOWN, FilePointers, Integers, classify, pointer_key
 from ioprism.formats.darshan.meaning import POSIX
 from ioprism.formats.dftracer.lines import (
     LARGE_PIECE,
@@ -208,7 +207,6 @@ class CallParser:
             return self.kinds.setdefault((name, category), len(self.kinds))
 
 
-APPEND = 0o2000  # O_APPEND: where a write goes is not known
 Codes = npt.NDArray[np.uint8]
 
 
@@ -221,11 +219,6 @@ def moved_bytes(calls: CallColumns, layer: Codes, operation: Codes) -> Integers:
     if items.any():  # fread and fwrite count items
         moved = np.where(items, moved.clip(max=LARGEST_PLAUSIBLE) * size.clip(1, 2**20), moved)
     return np.where(data & (moved >= 0) & (moved < LARGEST_PLAUSIBLE), moved, UNKNOWN)
-
-
-def pointer_key(process: npt.NDArray[np.uint32], file: npt.NDArray[np.integer]) -> Integers:
-    """Return one number for a process and its file, which share a pointer."""
-    return (process.astype(np.int64) << 32) | (file.astype(np.int64) & 0xFFFFFFFF)
 
 
 def offsets(
@@ -332,17 +325,18 @@ class Aggregates:
 
     def counters(self) -> pl.DataFrame:
         """One row per process, with the columns of Darshan's POSIX module."""
-        ranks: dict[int, dict[str, float]] = {}
+        ranks = defaultdict[int, defaultdict[str, float]](lambda: defaultdict(float))
         for one in self.rows:
-            row = ranks.setdefault(self.rank_of.get(one.pid, 0), {})
-            _add(row, _COUNTS.get(one.operation), one.count)
-            _add(row, _BYTES.get(one.operation), one.bytes)
-            if one.operation in _COUNTS:
-                _add(row, _TIMES.get(one.operation, "POSIX_F_META_TIME"), one.seconds)
+            sums, operation = ranks[self.rank_of.get(one.pid, 0)], one.operation
+            if operation in _COUNTS:
+                sums[_COUNTS[operation]] += one.count
+                sums[_TIMES.get(operation, "POSIX_F_META_TIME")] += one.seconds
+            if operation in _BYTES:
+                sums[_BYTES[operation]] += one.bytes
         rows = [
             {"file": None, "rank": rank}
             | {name: int(sums.get(name, NO_COUNT)) for name in POSIX.counters}
-            | {name: float(sums.get(name, 0.0)) for name in POSIX.times}
+            | {name: sums[name] for name in POSIX.times}
             for rank, sums in sorted(ranks.items())
         ]
         schema = {"file": pl.UInt32(), "rank": pl.Int32()}
@@ -377,8 +371,3 @@ def _plausible(*values: object) -> int:
     """Return the first value that is a number, if it is plausible; 0 otherwise."""
     number = next((n for n in map(whole_number, values) if n is not None), 0)
     return number if abs(number) < LARGEST_PLAUSIBLE else 0
-
-
-def _add(row: dict[str, float], name: str | None, amount: float) -> None:
-    if name is not None:
-        row[name] = row.get(name, 0) + amount

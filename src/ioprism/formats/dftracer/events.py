@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,8 @@ from ioprism.formats.calls import (
     Call,
     FilePointers,
     classify,
+    nullable,
+    pointer_key,
 )
 from ioprism.formats.dftracer.calls import (
     CallColumns,
@@ -29,12 +30,11 @@ from ioprism.formats.dftracer.calls import (
     FileIndex,
     moved_bytes,
     offsets,
-    pointer_key,
 )
 from ioprism.formats.dftracer.lines import LARGE_PIECE, Trouble, chunks, pieces
 from ioprism.formats.dftracer.survey import Segment
 from ioprism.formats.dftracer.templates import PADDING
-from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation
+from ioprism.model.schema import EVENTS, OPERATIONS, Layer, Operation, join_small
 from ioprism.model.trace import Completeness, Warn
 from ioprism.units import format_counted
 
@@ -63,13 +63,15 @@ class CallSource:
     own_hashes: Mapping[str, int]  # those that mean another file here
 
 
-@dataclass(slots=True)
-class _Damage:
-    lines: int = 0
-    calls: int = 0
-    unnamed: int = 0
-    bare: int = 0
-    sums: int = 0
+# What is lost, and its wording: singular, plural where it is irregular, and the rest.
+_LOSSES = {
+    "damaged": ("damaged line", None, "left out"),
+    "impossible": ("call", None, "with impossible times left out"),
+    "undefined": ("call", None, "with an undefined file hash"),
+    "sums": ("line", None, "with sums instead of calls left out"),
+    "bare": ("read or write", "reads and writes",
+             "without file and size; record with DFTRACER_INC_METADATA=1"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,20 +88,20 @@ class DftracerPartition:
     def _frames(
         self, source: CallSource, warn: Warn, pointers: FilePointers | None = None
     ) -> Iterator[pl.DataFrame]:
-        damage, pointers = _Damage(), pointers or FilePointers()
-        parser = CallParser(self._index_of(source))
+        index, pointers = self.index, pointers or FilePointers()
+        if source.own_hashes:
+            index = FileIndex({**index.by_hash, **source.own_hashes}, index.by_path)
+        parser = CallParser(index)
+        events = _Events(source, parser, pointers)
         for calls in in_order(tasks_of(source.path, source.segments, parser.read, Trouble())):
-            damage.lines += calls.damaged
-            damage.sums += calls.sums
-            damage.unnamed += calls.undefined
+            for name in ("damaged", "sums", "undefined"):
+                events.lost[name] += getattr(calls, name)
             if len(calls.kind):
-                yield _Events(source, parser, damage).frame(calls, pointers)
-        _warn_of_damage(source.path.name, damage, warn)
-
-    def _index_of(self, source: CallSource) -> FileIndex:
-        if not source.own_hashes:
-            return self.index
-        return FileIndex({**self.index.by_hash, **source.own_hashes}, self.index.by_path)
+                yield events.frame(calls)
+        for name, (one, many, what) in _LOSSES.items():
+            if events.lost[name]:
+                counted = format_counted(events.lost[name], one, many)
+                warn(f"{source.path.name}: {counted} {what}")
 
 
 @dataclass(slots=True)
@@ -183,17 +185,8 @@ def join_moves(moves: Iterable[FilePointers]) -> FilePointers:
 
 
 def join_small_frames(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
-    """Join small tables: what is done once for a table costs less, the fewer there are."""
-    held: list[pl.DataFrame] = []
-    height = 0
-    for frame in filter(len, frames):
-        held.append(frame)
-        height += frame.height
-        if height >= BATCH:
-            yield pl.concat(held, rechunk=True).lazy()
-            held, height = [], 0
-    if held:
-        yield pl.concat(held, rechunk=True).lazy()
+    """Yield tables of about `BATCH` events, each in one piece of memory."""
+    return (table.rechunk().lazy() for table in join_small(frames, BATCH))
 
 
 def tasks_of(
@@ -204,17 +197,15 @@ def tasks_of(
 ) -> Iterator[Task]:
     """Yield what can be done at the same time: to inflate and parse a segment each."""
     for segment in segments:
-        text = _text_of(path, segment, trouble)
+        source = chunks(
+            path, trouble, start=segment.start, stop=segment.stop, stretch=segment.stretch
+        )
+        text = pieces(source, trouble, size=LARGE_PIECE, padding=b"\n" * PADDING)
         if segment.size <= LARGEST_TASK:
             yield partial(map, read, text)
         else:
             for piece in text:
                 yield partial(map, read, [piece])
-
-
-def _text_of(path: Path, segment: Segment, trouble: Trouble) -> Iterator[bytes]:
-    source = chunks(path, trouble, start=segment.start, stop=segment.stop, stretch=segment.stretch)
-    return pieces(source, trouble, size=LARGE_PIECE, padding=b"\n" * PADDING)
 
 
 def in_order(tasks: Iterator[Task]) -> Iterator[CallColumns]:
@@ -229,29 +220,11 @@ def in_order(tasks: Iterator[Task]) -> Iterator[CallColumns]:
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="dftracer") as pool:
         running: deque[Future[list[CallColumns]]] = deque()
         for task in tasks:
-            running.append(pool.submit(_run_task, task))
+            running.append(pool.submit(lambda one: list(one()), task))
             if len(running) > WORKERS:
                 yield from running.popleft().result()
         for last in running:
             yield from last.result()
-
-
-def _run_task(task: Task) -> list[CallColumns]:
-    return list(task())
-
-
-def _warn_of_damage(name: str, damage: _Damage, warn: Warn) -> None:
-    if damage.lines:
-        warn(f"{name}: {format_counted(damage.lines, 'damaged line')} left out")
-    if damage.calls:
-        warn(f"{name}: {format_counted(damage.calls, 'call')} with impossible times left out")
-    if damage.unnamed:
-        warn(f"{name}: {format_counted(damage.unnamed, 'call')} with an undefined file hash")
-    if damage.sums:
-        warn(f"{name}: {format_counted(damage.sums, 'line')} with sums instead of calls left out")
-    if damage.bare:
-        bare = format_counted(damage.bare, "read or write", "reads and writes")
-        warn(f"{name}: {bare} without file and size; record with DFTRACER_INC_METADATA=1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,9 +233,10 @@ class _Events:
 
     source: CallSource
     parser: CallParser
-    damage: _Damage
+    pointers: FilePointers
+    lost: Counter[str] = field(default_factory=Counter)  # by key of _LOSSES
 
-    def frame(self, every: CallColumns, pointers: FilePointers) -> pl.DataFrame:
+    def frame(self, every: CallColumns) -> pl.DataFrame:
         kinds = _Kinds.of(self.parser.kinds)
         calls = self._possible(every, kinds)
         layer, operation = kinds.layer[calls.kind], kinds.operation[calls.kind]
@@ -270,10 +244,10 @@ class _Events:
         moved = moved_bytes(calls, layer, operation)
         offset = offsets(
             calls, process.to_numpy(), layer, operation,
-            kinds.positional[calls.kind], moved, pointers,
+            kinds.positional[calls.kind], moved, self.pointers,
         )  # fmt: skip
         bare = (operation <= _DATA) & (calls.file == UNKNOWN) & (moved == UNKNOWN)
-        self.damage.bare += int(np.count_nonzero(bare))
+        self.lost["bare"] += int(np.count_nonzero(bare))
         begin, took = (pl.Series(calls[key]) for key in ("ts", "dur"))
         start = (begin - self.source.origin) / self.source.per_second
         known = pl.DataFrame(
@@ -282,12 +256,12 @@ class _Events:
                 "end": start + took / self.source.per_second,
                 "rank": rank,
                 "process": process,
-                "file": _nullable(calls.file.astype(np.uint32), calls.file < 0),
+                "file": nullable(calls.file.astype(np.uint32), calls.file < 0),
                 "layer": pl.Series(layer).cat.to(Layer),
                 "operation": pl.Series(operation).cat.to(Operation),
                 "function": kinds.names.gather(calls.kind),
-                "offset": _nullable(offset, offset == UNKNOWN),
-                "bytes": _nullable(moved, moved == UNKNOWN),
+                "offset": nullable(offset, offset == UNKNOWN),
+                "bytes": nullable(moved, moved == UNKNOWN),
             }
         )
         return EVENTS.conform(known)
@@ -303,7 +277,7 @@ class _Events:
             return calls
         foreign = ~kinds.own[calls.kind]
         possible &= foreign
-        self.damage.calls += int(foreign.sum()) - int(possible.sum())
+        self.lost["impossible"] += int(foreign.sum()) - int(possible.sum())
         return calls.only(possible)
 
     def _processes(self, calls: CallColumns) -> tuple[pl.Series, pl.Series]:
@@ -348,8 +322,3 @@ def kind_of(name: str, category: str) -> Call:
     if category.upper() in ("MPI", "MPIIO", "HDF5", "HIP") and call.layer != "other":
         return call
     return Call("application", "other")
-
-
-def _nullable(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> pl.Series:
-    series = pl.Series(values)
-    return series.set(pl.Series(missing), None) if missing.any() else series

@@ -1,13 +1,9 @@
 """Get whole lines out of `.pfw` and `.pfw.gz` files, and decode them one by one.
 
-Get whole lines out of `.pfw` and `.pfw.gz` files: where to cut a file, and its pieces.
-
 Plain text is cut behind the next line end. Compressed files can only be cut between gzip
 members, which DFTracer 2.2 writes every 16 MiB of text: their headers are searched for. A
 header may also turn up by chance inside a member, so the ranges are confirmed by reading them.
 A single member can be cut if there is an index of it.
-
-Decode DFTracer's JSON lines, of any version, one by one.
 
 A value of another type than expected counts as missing, because applications may use the same
 keys for their arguments. A line that is not a JSON object is damaged.
@@ -18,10 +14,10 @@ from __future__ import annotations
 import math
 import mmap
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import compress, pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -40,6 +36,7 @@ from ioprism.formats.dftracer.checkpoints import (
     index_of,
     inflated_from,
 )
+from ioprism.formats.reading import places_to_cut
 from ioprism.formats.text import GZIP, UNREADABLE, is_gzip, squeeze
 
 WINDOW = 2**18  # compressed bytes per read
@@ -57,11 +54,7 @@ class Trouble:
     endless: bool = False  # a line is longer than any real one
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
-    """Where a gzip member ended in the file; what came before ends with a line or not."""
-
-    end: int
+Chunk = bytes | int  # text, or where in the file a gzip member has ended behind it
 
 
 def chunks(
@@ -71,7 +64,7 @@ def chunks(
     start: int = 0,
     stop: int | None = None,
     stretch: TextStretch | None = None,
-) -> Iterator[bytes | Member]:
+) -> Iterator[Chunk]:
     """Yield the text between two positions of the file, and where gzip members end.
 
     A stretch says which part of a single member's text it is instead.
@@ -135,9 +128,7 @@ def _windows(file: BinaryIO, left: float) -> Iterator[bytes]:
         yield window
 
 
-def _inflate_members(
-    source: Iterator[bytes], at: int, trouble: Trouble
-) -> Iterator[bytes | Member]:
+def _inflate_members(source: Iterator[bytes], at: int, trouble: Trouble) -> Iterator[Chunk]:
     inflate = isal_zlib.decompressobj(wbits=31)
     started = False
     for window in source:
@@ -155,7 +146,7 @@ def _inflate_members(
             data = inflate.unconsumed_tail
             if inflate.eof:
                 data = inflate.unused_data
-                yield Member(at - len(data))
+                yield at - len(data)
                 if not data.startswith(GZIP[: len(data)]) and data.strip(b"\0"):
                     trouble.cut = True
                     return
@@ -165,7 +156,7 @@ def _inflate_members(
 
 
 def pieces(
-    source: Iterator[bytes | Member], trouble: Trouble, *, size: int = PIECE, padding: bytes = b""
+    source: Iterator[Chunk], trouble: Trouble, *, size: int = PIECE, padding: bytes = b""
 ) -> Iterator[bytes]:
     """Join chunks and cut them again behind line ends, with something behind each piece.
 
@@ -174,7 +165,7 @@ def pieces(
     held: list[bytes] = []
     height = 0
     for chunk in source:
-        if isinstance(chunk, Member):
+        if isinstance(chunk, int):
             continue
         height += len(chunk)
         cut = chunk.rfind(b"\n") + 1 if height >= size else 0
@@ -225,7 +216,8 @@ def ranges(path: Path) -> list[Range]:
         return [Range(path, 0, size)]
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         find = _member_at if compressed else _line_at
-        cuts = [0, *dict.fromkeys(_cuts(text, least, find)), size]
+        inner = places_to_cut(0, size, least=least, find=partial(find, text))
+        cuts = [0, *inner, size]
     if compressed and len(cuts) == 2:
         return _stretches(path, size)
     return [Range(path, start, stop, last=stop == size) for start, stop in pairwise(cuts)]
@@ -252,18 +244,6 @@ def _stretches(path: Path, size: int) -> list[Range]:
         Range(path, 0, size, after is None, TextStretch(begin, end, after))
         for begin, end, after in zip(begins, [*ends, index.size], [*begins[1:], None], strict=True)
     ]
-
-
-def _cuts(
-    text: mmap.mmap, least: int, find: Callable[[mmap.mmap, int], int | None]
-) -> Iterator[int]:
-    at = least
-    while at < len(text) - least:
-        cut = find(text, at)
-        if cut is None:
-            return
-        yield cut
-        at = cut + least
 
 
 def _line_at(text: mmap.mmap, at: int) -> int | None:

@@ -67,7 +67,9 @@ class DftracerReader:
 
     def files_of(self, source: Path) -> list[Path]:
         """Return the files of a folder, or the file itself."""
-        paths = _trace_files(source) if source.is_dir() else [source]
+        paths = [source]
+        if source.is_dir():  # a folder that is closed to us is listed itself
+            paths = [p for p in files_below(source) if p.name.endswith(_SUFFIXES) or p.is_dir()]
         if not paths:
             raise BrokenTraceError(
                 "there are no .pfw files in this folder.\nHint: name the folder that holds them.",
@@ -79,7 +81,16 @@ class DftracerReader:
         """Look through files, to find out which are one job and to join them."""
         for path in paths:
             check_readable(path)
-        return _surveys(paths, self.reading)
+        reading = self.reading
+        whole = [path.absolute() for path in paths if lacks_index(path)] if reading.workers else []
+        if whole:
+            beside = reading.indexes_beside_files
+            reading.each(_index, [(path, index_place(path, beside=beside)) for path in whole])
+        parts = [part for path in paths for part in ranges(path)]
+        by_file: dict[Path, list[Survey]] = {path: [] for path in paths}
+        for part, part_survey in zip(parts, reading.each(survey, parts), strict=True):
+            by_file[part.path].append(part_survey)
+        return [_join_parts(surveys) for surveys in by_file.values()]
 
     def describe(self, surveys: Sequence[Survey]) -> list[ProcessFile]:
         """Return what the files say about their processes."""
@@ -112,23 +123,6 @@ def _is_folder(folder: Path) -> bool:
         elif path.suffix and path.suffix not in _NO_TRACE:
             return False
     return last_trace is not None and _is_trace(last_trace)
-
-
-def _trace_files(folder: Path) -> list[Path]:
-    return [p for p in files_below(folder) if p.name.endswith(_SUFFIXES) or p.is_dir()]
-
-
-def _surveys(paths: Sequence[Path], reading: Reading) -> list[Survey]:
-    """Survey all ranges of all files, on the workers if there are some."""
-    whole = [path.absolute() for path in paths if lacks_index(path)] if reading.workers else []
-    if whole:
-        beside = reading.indexes_beside_files
-        reading.each(_index, [(path, index_place(path, beside=beside)) for path in whole])
-    parts = [part for path in paths for part in ranges(path)]
-    by_file: dict[Path, list[Survey]] = {path: [] for path in paths}
-    for part, part_survey in zip(parts, reading.each(survey, parts), strict=True):
-        by_file[part.path].append(part_survey)
-    return [_join_parts(surveys) for surveys in by_file.values()]
 
 
 def _index(given: tuple[Path, Path]) -> bool:
@@ -228,44 +222,39 @@ class _DftracerContent:
     @cached_property
     def origin(self) -> int:
         """When the first file began, in nanoseconds since 1970."""
-        begun = [_nanoseconds(one, one.first) for one in self.surveys if one.first is not None]
-        return min(begun, default=0)
+        return min((one.times[0] for one in self.surveys if one.times), default=0)
 
     @cached_property
     def spans(self) -> dict[str, tuple[float, float]]:
         """First and last time on every host, in seconds since the job's start."""
         spans: dict[str, tuple[float, float]] = {}
         for one in self.surveys:
-            if one.first is None or not one.processes:
+            if one.times is None or not one.processes:
                 continue
             host = self._host(one, next(iter(one.processes))[0]) or ""
-            begin, end = (
-                (_nanoseconds(one, ticks) - self.origin) / 1e9 for ticks in (one.first, one.last)
-            )
+            begin, end = ((moment - self.origin) / 1e9 for moment in one.times)
             before = spans.get(host, (begin, end))
             spans[host] = min(before[0], begin), max(before[1], end)
         return spans
 
     def _job(self) -> Job:
-        ended = [_nanoseconds(one, one.last) for one in self.surveys if one.last is not None]
-        start, end = self.origin, max(ended, default=0)
+        end = max((one.times[1] for one in self.surveys if one.times), default=0)
         commands = list(dict.fromkeys(filter(None, map(self._command, self.surveys))))
         others = f" and {len(commands) - MOST_NAMED} more" if len(commands) > MOST_NAMED else ""
         return Job(
             ranks=len(set(self.rank_of.values())) or None,
-            start_time=start / 1e9,
+            start_time=self.origin / 1e9,
             end_time=end / 1e9,
-            runtime=(end - start) / 1e9,
+            runtime=(end - self.origin) / 1e9,
             executable=" + ".join(commands[:MOST_NAMED]) + others or None,
         )
 
     def process_file(self, one: Survey) -> ProcessFile:
         """What a file says about its processes."""
-        dated = None if one.first is None else (_seconds(one, one.first), _seconds(one, one.last))
         return ProcessFile(
             one.path,
             DftracerReader.name,
-            span=dated,
+            span=one.times and (one.times[0] / 1e9, one.times[1] / 1e9),
             hosts=frozenset((*one.hosts.values(), *one.named_host_of.values())),
             processes=frozenset((self._host(one, pid) or "", pid) for pid, _ in one.processes),
             parents=frozenset(
@@ -410,11 +399,3 @@ def _stretches(segments: Sequence[Segment]) -> list[list[Segment]]:
             stretches.append([])
         stretches[-1].append(segment)
     return stretches
-
-
-def _seconds(one: Survey, ticks: int | None) -> float:
-    return _nanoseconds(one, ticks) / 1e9
-
-
-def _nanoseconds(one: Survey, ticks: int | None) -> int:
-    return (ticks or 0) * (1_000_000_000 // one.per_second)

@@ -3,7 +3,7 @@
 Names are given as hashes, which may be used before they are defined, even in another process's
 file, so that all files are surveyed before any call is read. Only metadata lines are parsed
 in this pass, the rest is searched; versions that have none, and write names into every line,
-are parsed whole. A large file is surveyed range by range, and the parts are join_surveys.
+are parsed whole. A large file is surveyed range by range, and the parts are joined.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ioprism.formats.dftracer.lines import (
     COUNTER,
     DAMAGED_LINE,
     Arguments,
+    Chunk,
     DecodedLines,
     Line,
-    Member,
     Range,
     Trouble,
     chunks,
@@ -42,10 +42,6 @@ WRITTEN_OUT = (b'"fname":"', b'"hostname":"')  # names in the lines themselves: 
 _LINE_END = ord("\n")
 _CALL = re.compile(rb'"ph":(?:1|"X")[,}]')
 _PAIR = re.compile(rb'"pid":"?(\d{1,18})"?,"tid":"?(\d{1,18})"?,')
-_ALIKE = re.compile(
-    rb'"cat":"(?!dftracer")[^"\\]*",(?:"type":"?\d"?,)?'
-    rb'"pid":"?(\d{1,18})"?,"tid":"?(\d{1,18})"?,"ts":'
-)
 NUMBERED = b'{"id":'
 _ID = re.compile(rb'\{"id":"?(\d{1,18})"?,')
 SEGMENT = 16 * 2**20  # inflated bytes that are worth a separate task
@@ -130,6 +126,13 @@ class Survey:
         return 1_000_000_000 if self.nanoseconds else 1_000_000
 
     @property
+    def times(self) -> tuple[int, int] | None:
+        """First and last time, in nanoseconds since 1970."""
+        tick = 1_000_000_000 // self.per_second
+        known = self.first is not None and self.last is not None
+        return ((self.first or 0) * tick, (self.last or 0) * tick) if known else None
+
+    @property
     def missing_lines(self) -> int:
         """Lines that were written and are not there, as far as their numbers tell."""
         alone = len({pid for pid, _ in self.processes}) == 1
@@ -189,20 +192,20 @@ def join_surveys(parts: Sequence[Survey]) -> Survey:
     return whole
 
 
-def _cut(notes: Survey, part: Range) -> Iterator[bytes | Member]:
+def _cut(notes: Survey, part: Range) -> Iterator[Chunk]:
     """Pass the text on, and note where it can be cut: behind a member that ends with a line."""
     start, size = part.start, 0
     whole = True  # whether the text so far ends with a line
     try:
         text = chunks(notes.path, notes.trouble, start=start, stop=part.stop, stretch=part.stretch)
         for chunk in text:
-            if not isinstance(chunk, Member):
+            if isinstance(chunk, bytes):
                 whole = chunk.endswith(b"\n")
                 size += len(chunk)
                 yield chunk
             elif whole and size >= SEGMENT:
-                notes.segments.append(Segment(start, chunk.end, size))
-                start, size = chunk.end, 0
+                notes.segments.append(Segment(start, chunk, size))
+                start, size = chunk, 0
     finally:  # also where reading stops early
         if size:
             notes.segments.append(Segment(start, part.stop, size, part.stretch))
@@ -210,34 +213,26 @@ def _cut(notes: Survey, part: Range) -> Iterator[bytes | Member]:
 
 def _look(piece: bytes, notes: Survey, *, at_start: bool) -> None:
     lines = _line_count(piece)
-    alike = _are_alike(piece, lines, notes)
     own_calls = unnumbered = 0
-    for text in () if alike else _own_lines(piece):
+    for text in _own_lines(piece):
         line = decode_line(text)
         if line is not DAMAGED_LINE:
             _take_line(line, notes)
             own_calls += line.ph in CALL
             unnumbered += line.id is None
-    notes.has_calls = notes.has_calls or _has_calls(piece, own_calls)
+    # Whether there are calls beside those by which DFTracer marks start and end.
+    notes.has_calls = (
+        notes.has_calls
+        or len(_CALL.findall(piece, 0, HEAD)) > own_calls
+        or sum(1 for _ in _CALL.finditer(piece)) > own_calls
+    )
     # Sums beside calls are counted when the calls are read.
     notes.has_counters = notes.has_counters or (not notes.has_calls and COUNTED in piece)
     notes.numbering.take(piece, lines - unnumbered)
     written_out = any(piece.find(name, 0, HEAD) >= 0 for name in WRITTEN_OUT)
     undated = at_start and notes.first is None
-    if undated or written_out or not (alike or _known_pairs(piece, lines, notes)):
+    if undated or written_out or not _known_pairs(piece, lines, notes):
         _take_columns(decode_text(piece), notes)
-
-
-def _are_alike(piece: bytes, lines: int, notes: Survey) -> bool:
-    """Whether all lines are of one category, process and thread, and none is DFTracer's own.
-
-    Counting one long text is far quicker than searching for two short ones.
-    """
-    first = _ALIKE.search(piece)
-    if first is None or piece.count(first[0]) < lines:
-        return False
-    notes.processes[int(first[1]), int(first[2])] = None
-    return True
 
 
 def _line_count(piece: bytes) -> int:
@@ -247,11 +242,6 @@ def _line_count(piece: bytes) -> int:
     brackets = head in (b"[\n", b"[\r"), tail.endswith(b"]") and tail != b"]}"
     ends = np.count_nonzero(np.frombuffer(piece, np.uint8) == _LINE_END)  # quicker than `count`
     return int(ends) + unended - sum(brackets)
-
-
-def _has_calls(piece: bytes, own: int) -> bool:
-    """Whether there are calls beside those by which DFTracer marks start and end."""
-    return len(_CALL.findall(piece, 0, HEAD)) > own or sum(1 for _ in _CALL.finditer(piece)) > own
 
 
 def _own_lines(piece: bytes) -> Iterator[bytes]:

@@ -28,7 +28,6 @@ Values = dict[str, npt.NDArray[np.int64]]
 LONGEST = 1024  # bytes of a line that becomes a template
 PADDING = LONGEST + 64  # bytes behind a text, so that no place lies too near to its end
 HASH = 16  # bytes of a file's hash in quotes
-SPARSE = 4  # bits by which a table of hashes has more places than hashes
 _VALUE = re.compile(rb'"(\w+)":(?:("?)-?(\d{1,19})\2|"([^"]{16})")(?=[,}])')
 _ARGUMENTS = b'"args":{'
 _NAME = b'"name":'
@@ -56,7 +55,6 @@ class Text:
             ends = np.append(ends, len(row))
         self.ends = ends
         self.starts = np.concatenate(([0], ends[:-1])) if len(ends) else ends
-        self._behind: dict[bytes, Places] = {}
 
     def line(self, number: int) -> bytes:
         """Return one line, with its end."""
@@ -68,16 +66,6 @@ class Text:
         shape = (len(self.raw) - size + 1,)
         taken = np.ndarray(shape, f"V{size}", self.raw, strides=(1,))[places]
         return taken.view("<u8").reshape(-1, number)
-
-    def behind(self, step: _TemplateStep) -> Places:
-        """Return where lines go on behind a step that templates share; -1 where it does not fit."""
-        begin = step.literal.text
-        if begin not in self._behind:
-            state = _State(self, np.arange(len(self.starts)), self.starts)
-            state.take(step, Hashes({}))
-            self._behind[begin] = np.full(len(self.starts), -1)
-            self._behind[begin][state.rows] = state.places
-        return self._behind[begin]
 
 
 def _digit_count(word: Words) -> Places:
@@ -117,11 +105,6 @@ class Hashes:
         table = np.array(texts, np.uint64).reshape(-1, 3)
         self._texts = table[np.argsort(self._key(table[:, 0], table[:, 1]))]
         self._keys = self._key(self._texts[:, 0], self._texts[:, 1])
-        # Where keys with the same highest bits begin, which are hardly ever more than one.
-        bits = len(table).bit_length() + SPARSE
-        self._highest = np.uint64(64 - bits)
-        self._begins = np.searchsorted(self._keys >> self._highest, np.arange(2**bits))
-        self._begins = np.minimum(self._begins, max(0, len(table) - 1))
         by_number = np.array(sorted(numbers), np.uint64).reshape(-1, 2)
         self._numbers, self._number_codes = by_number[:, 0], by_number[:, 1]
 
@@ -135,14 +118,8 @@ class Hashes:
 
     def of_texts(self, first: Words, second: Words) -> tuple[Words, Flags]:
         """Return the codes of hashes in quotes, by their two words, and which are known."""
-        keys = self._key(first, second)
-        place = self._begins[keys >> self._highest]
-        lower = np.flatnonzero(self._keys[place] < keys)
-        while len(lower):
-            lower = lower[place[lower] < len(self._keys) - 1]
-            place[lower] += 1
-            lower = lower[self._keys[place[lower]] < keys[lower]]
-        nearest = self._texts[place]
+        place = np.searchsorted(self._keys, self._key(first, second))
+        nearest = self._texts[np.minimum(place, len(self._keys) - 1)]
         return nearest[:, 2], (nearest[:, 0] == first) & (nearest[:, 1] == second)
 
     def of_numbers(self, numbers: Words) -> tuple[Words, Flags]:
@@ -155,7 +132,6 @@ class _Literal:
     """Bytes that lines have to have, compared word by word."""
 
     def __init__(self, text: bytes) -> None:
-        self.text = text
         self.size = len(text)
         self._words = np.frombuffer(text + bytes(8), "<u8", len(text) // 8 + 1)
         self._over = np.uint64(8 * (len(text) % 8))  # bits of the last word
@@ -190,11 +166,6 @@ class _TemplateStep:
     negative: bool = False
 
     @property
-    def is_shared(self) -> bool:
-        """Whether it only skips a number, so that the same bytes mean the same to all templates."""
-        return not self.key and 0 < self.digits <= 2 * _DIGITS
-
-    @property
     def words(self) -> int:
         """How many words to take: the literal, what goes on in its last one, and the value."""
         value = 2 if self.is_wide else min(self.digits, 1)
@@ -217,15 +188,8 @@ class LineTemplate:
 
     def fit(self, text: Text, rows: Places, hashes: Hashes) -> tuple[Places, Values]:
         """Return which of some lines are of this kind, and what they say."""
-        steps = self.steps
-        if steps[0].is_shared:
-            places = text.behind(steps[0])[rows]
-            state = _State(text, rows, places)
-            state.keep(places >= 0)
-            steps = steps[1:]
-        else:
-            state = _State(text, rows, text.starts[rows])
-        for step in steps:
+        state = _State(text, rows, text.starts[rows])
+        for step in self.steps:
             if not len(state.rows):
                 break
             state.take(step, hashes)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
-from ioprism.formats.calls import UNKNOWN, FilePointers, classify
+from ioprism.formats.calls import UNKNOWN, FilePointers, classify, nullable, pointer_key
 from ioprism.formats.isolation import (
     UNREADABLE,
     columns_of,
@@ -20,9 +20,9 @@ from ioprism.formats.isolation import (
     is_parquet,
     until_damage,
 )
-from ioprism.formats.recorder.reader import Vocabulary, events, process_table, vocabulary
+from ioprism.formats.recorder.reader import RecorderPartition, process_table, vocabulary
 from ioprism.formats.recorder.signatures import STREAMS, BackReference, Signature, resolve_paths
-from ioprism.formats.recorder.streams import Stream, TraceLayout
+from ioprism.formats.recorder.streams import Stream
 from ioprism.formats.text import head, lines
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation, file_table
 from ioprism.model.trace import LAYERS, Completeness, Job, Trace, Warn
@@ -57,32 +57,33 @@ class RecorderTextReader:
     def read(self, source: Path) -> Trace:
         """Read all calls once to learn files; events are read again when asked for."""
         paths: dict[str, int] = {}
-        ranks = []
+        streams, words = {}, {}
         last = 0.0
         files = _files(source)
         for file in files:
             stream, signatures = read_text(file, lambda _: None)
             rank = int(file.stem) if len(files) > 1 else 0
-            ranks.append(TextRank(file, rank, vocabulary(signatures, paths)))
+            streams[rank] = partial(read_text_stream, file)
+            words[rank] = vocabulary(signatures, paths)
             last = max(last, float(stream.end.max(initial=0.0)))
         if not paths and not last:
             raise BrokenTraceError(
                 "no call can be read from it.\nHint: convert the Recorder trace again.",
                 source=source,
             )
-        count = max(own.rank for own in ranks) + 1
+        count = max(streams) + 1
         completeness = Completeness()
-        if count > len(ranks):
-            first = next(n for n, own in enumerate(ranks) if own.rank != n)
+        if count > len(streams):
+            first = next(rank for rank in range(count) if rank not in streams)
             completeness.warn(
-                f"{count - len(ranks)} of {count} ranks have no file (rank {first} is the first); "
-                "their calls are missing"
+                f"{count - len(streams)} of {count} ranks have no file (rank {first} is the "
+                "first); their calls are missing"
             )
         return Trace(
             format=self.name,
             paths=(source,),
             job=Job(ranks=count, runtime=last),
-            partitions=(TextPartition(source, tuple(ranks)),),
+            partitions=(RecorderPartition(streams, words),),
             load_files=lambda: file_table(list(paths)),
             load_processes=partial(process_table, count),
             completeness=completeness,
@@ -119,36 +120,16 @@ def read_text(path: Path, warn: Warn) -> tuple[Stream, dict[int, Signature]]:
     return stream, {number: signature for signature, number in numbers.items()}
 
 
+def read_text_stream(path: Path, warn: Warn) -> Stream:
+    """Return one rank's calls without their signatures."""
+    return read_text(path, warn)[0]
+
+
 def _signature(match: re.Match[str], opened: dict[str, str]) -> Signature:
     arguments = tuple(match[5].strip(" ").split(" "))
     if match[3] is None:
         return Signature(match[4], arguments)
     return resolve_paths(BackReference(0, 0, int(match[3]), match[4], arguments), opened)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TextRank:
-    """One rank's file."""
-
-    path: Path
-    rank: int
-    words: Vocabulary
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TextPartition:
-    """The calls of all ranks."""
-
-    source: Path
-    ranks: tuple[TextRank, ...]
-
-    def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
-        """Yield one rank's events after the other."""
-        layout = TraceLayout(self.source, "text", len(self.ranks), 0.0, 1e-7, ())
-        for own in self.ranks:
-            stream, _ = read_text(own.path, warn)
-            if len(stream):
-                yield events(stream, own.words, own.rank, 0.0, layout, warn).lazy()
 
 
 NEEDED = frozenset({"rank", "tstart", "tend", "func_id", "file_name", "size"})
@@ -371,10 +352,9 @@ def _offsets(named: pl.DataFrame, pointers: FilePointers) -> pl.Series:
     plain = (file >= 0) & (layer <= LAYERS.index("stdio"))
     own = named["positional"].fill_null(False).to_numpy()
     position = pointers.replay(
-        (process << 32) | (file & 0xFFFFFFFF),
+        pointer_key(process, file),
         sets=plain & (opens | seeks),
         moves=plain & data & ~own,
         amount=np.where(data, moved, np.where(opens, 0, UNKNOWN)),
     )
-    series = pl.Series(position)
-    return series.set(pl.Series((position == UNKNOWN) | ~data), None)
+    return nullable(position, (position == UNKNOWN) | ~data)

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from ioprism.formats.calls import UNKNOWN, Call, Integers, classify
+from ioprism.formats.calls import APPEND, UNKNOWN, Call, Integers, classify
 from ioprism.formats.recorder.signatures import Signature, SignatureTable
 from ioprism.model.trace import LARGEST_PLAUSIBLE
 
-APPEND = 0o2000  # O_APPEND: where a write goes is not known
 TYPE_SIZES: Mapping[str, int] = {
     **dict.fromkeys(("MPI_BYTE", "MPI_CHAR", "MPI_PACKED", "MPI_SIGNED_CHAR", "MPI_INT8_T",
                      "MPI_UNSIGNED_CHAR", "MPI_UINT8_T", "MPI_CHARACTER"), 1),

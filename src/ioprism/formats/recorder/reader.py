@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from ioprism.formats.calls import UNKNOWN, FilePointers
+from ioprism.formats.calls import UNKNOWN, FilePointers, nullable
 from ioprism.formats.clocks import align_clocks
 from ioprism.formats.reading import Reading
-from ioprism.formats.recorder.meaning import AS_FIRST, Families, Meaning, families, meaning
+from ioprism.formats.recorder.meaning import AS_FIRST, families, meaning
 from ioprism.formats.recorder.signatures import (
     Signature,
     SignatureTable,
+    read_old_facts,
     read_old_rank,
-    read_old_start,
     read_signatures,
 )
 from ioprism.formats.recorder.streams import (
@@ -41,233 +39,161 @@ from ioprism.formats.recorder.streams import (
     read_stream,
     read_ticks,
 )
-from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation, file_table
+from ioprism.model.schema import (
+    EVENTS,
+    OPERATIONS,
+    PROCESSES,
+    Layer,
+    Operation,
+    file_table,
+    join_small,
+)
 from ioprism.model.trace import LAYERS, Completeness, Job, Trace, Warn
 from ioprism.units import format_counted
 
 BATCH = 250_000  # events in a table, about
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Vocabulary:
-    """The signatures of one table, one array per fact, by the signature's number."""
-
-    known: npt.NDArray[np.bool_]
-    names: pl.Series  # categorical
-    layer: npt.NDArray[np.uint8]
-    operation: npt.NDArray[np.uint8]
-    collective: pl.Series
-    nonblocking: pl.Series
-    positional: npt.NDArray[np.bool_]
-    file: Integers  # -1: none
-    handle: Integers  # number of the MPI file handle, -1: none
-    opens: Integers
-    bytes: Integers  # UNKNOWN: none
-    offset: Integers
-    offset_per_rank: Integers
-    sets: npt.NDArray[np.bool_]
-    amount: Integers
-    moves: npt.NDArray[np.bool_]
-    shifts_view: npt.NDArray[np.bool_]
+Vocabulary = pl.DataFrame  # what signatures mean, by their number; nulls for numbers without one
+_NUMBERS = ("bytes", "offset", "amount")  # that differ within a family; `UNKNOWN`: none
+_WORDS: Mapping[str, pl.DataType] = {
+    "function": pl.Categorical(),
+    **dict.fromkeys(("layer", "operation"), pl.UInt8()),
+    **dict.fromkeys(("collective", "nonblocking", "positional"), pl.Boolean()),
+    **dict.fromkeys(("sets", "moves", "shifts_view"), pl.Boolean()),
+    # Rows of the file table, and numbers of MPI file handles that are used or defined; -1: none.
+    **dict.fromkeys(("file", "handle", "opens"), pl.Int64()),
+    **dict.fromkeys((*_NUMBERS, "offset_per_rank"), pl.Int64()),
+}
 
 
 def vocabulary(signatures: Mapping[int, Signature], paths: dict[str, int]) -> Vocabulary:
     """Understand every signature once; new paths are added to `paths`."""
-    if isinstance(signatures, SignatureTable):
-        alike = families(signatures)
-        kinds = [signatures.row(row) for row in alike.first.tolist()]
-        return _vocabulary(signatures.numbers, alike.of_row, kinds, paths, alike)
-    numbers = np.array(list(signatures), np.int64)
-    return _vocabulary(numbers, np.arange(len(numbers)), list(signatures.values()), paths)
-
-
-def _vocabulary(
-    numbers: Integers, kind_of: Integers, kinds: Sequence[Signature], paths: dict[str, int],
-    alike: Families | None = None,
-) -> Vocabulary:  # fmt: skip
-    highest = int(numbers.max(initial=-1))
-    size = highest + 1 if highest < 2**31 else 0
-    kept = np.flatnonzero((numbers >= 0) & (numbers < size))
-    rows = numbers[kept]
-    meanings = [meaning(signature) for signature in kinds]
     handles: dict[str, int] = {}
 
-    def spread(values: list[int], default: int, given: Integers | None = None) -> Integers:
-        """By number: what the kind says, or the signature itself."""
-        column = np.full(size, default, np.int64)
-        each = np.array(values, np.int64)[kind_of] if values else np.zeros(0, np.int64)
-        if given is not None:
-            each = np.where(given == AS_FIRST, each, given)
-        column[rows] = each[kept]
-        return column
+    def number_of(name: str | None, known: dict[str, int]) -> int:
+        return -1 if name is None else known.setdefault(name, len(known))
 
-    def path(m: Meaning) -> int:
-        return -1 if m.path is None else paths.setdefault(m.path, len(paths))
+    def words(signature: Signature) -> tuple[object, ...]:
+        m = meaning(signature)
+        call, amount = m.call, m.position if m.sets else m.moves
+        offset, per_rank = m.offset or (UNKNOWN, 0)
+        return (
+            signature.function, call.layer_code, call.operation_code,
+            call.collective, call.nonblocking, call.positional,
+            m.sets, m.moves is not None, m.shifts_view,
+            number_of(m.path, paths), number_of(m.handle, handles), number_of(m.opens, handles),
+            UNKNOWN if m.bytes is None else m.bytes, offset,
+            UNKNOWN if amount is None else amount, per_rank,
+        )  # fmt: skip
 
-    def handle(name: str | None) -> int:
-        return -1 if name is None else handles.setdefault(name, len(handles))
-
-    def optional(value: int | None) -> int:
-        return UNKNOWN if value is None else value
-
-    def text(values: list[Any], dtype: pl.DataType) -> pl.Series:
-        column = np.full(size, len(values), np.int64)
-        column[rows] = kind_of[kept]
-        return pl.Series([*values, None], dtype=dtype).gather(pl.Series(column))
-
-    told = alike.bytes if alike is not None else None
-    places = alike.offset if alike is not None else None
-    amounts = alike.amount if alike is not None else None
-    return Vocabulary(
-        known=spread([1] * len(kinds), 0).astype(np.bool_),
-        names=text([signature.function for signature in kinds], pl.Categorical()),
-        layer=spread([m.call.layer_code for m in meanings], 0).astype(np.uint8),
-        operation=spread([m.call.operation_code for m in meanings], 0).astype(np.uint8),
-        collective=text([m.call.collective for m in meanings], pl.Boolean()),
-        nonblocking=text([m.call.nonblocking for m in meanings], pl.Boolean()),
-        positional=spread([m.call.positional for m in meanings], 0).astype(np.bool_),
-        file=spread([path(m) for m in meanings], -1),
-        handle=spread([handle(m.handle) for m in meanings], -1),
-        opens=spread([handle(m.opens) for m in meanings], -1),
-        bytes=spread([optional(m.bytes) for m in meanings], UNKNOWN, told),
-        offset=spread(
-            [UNKNOWN if m.offset is None else m.offset.base for m in meanings], UNKNOWN, places
-        ),
-        offset_per_rank=spread([0 if m.offset is None else m.offset.per_rank for m in meanings], 0),
-        sets=spread([m.sets for m in meanings], 0).astype(np.bool_),
-        amount=spread([optional(m.position if m.sets else m.moves) for m in meanings], 0, amounts),
-        moves=spread([m.moves is not None for m in meanings], 0).astype(np.bool_),
-        shifts_view=spread([m.shifts_view for m in meanings], 0).astype(np.bool_),
-    )
+    if isinstance(signatures, SignatureTable):
+        alike = families(signatures)
+        rows = [words(signatures.row(row)) for row in alike.first.tolist()]
+        numbers = signatures.numbers
+    else:
+        alike, rows = None, list(map(words, signatures.values()))
+        numbers = np.array(list(signatures), np.int64)
+    columns = zip(*rows, strict=True)
+    table = pl.DataFrame(dict(zip(_WORDS, columns, strict=False)), schema=_WORDS)
+    if alike is not None:
+        table = table[alike.of_row]
+        table = table.with_columns(
+            pl.Series(name, np.where(own == AS_FIRST, table[name].to_numpy(), own))
+            for name, own in zip(_NUMBERS, (alike.bytes, alike.offset, alike.amount), strict=True)
+        )
+    highest = int(numbers.max(initial=-1))
+    row_of = pl.Series([None], dtype=pl.Int64).new_from_index(0, highest + 1)
+    row_of = row_of.scatter(pl.Series(numbers), pl.Series(range(len(numbers)), dtype=pl.Int64))
+    return table.select(pl.all().gather(row_of))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecorderPartition:
     """The calls of some ranks."""
 
-    layout: TraceLayout
-    ranks: range
-    grammars: Grammars | None  # None: records with back references
+    streams: Mapping[int, Callable[[Warn], Stream]]  # what reads the calls of a rank
     vocabularies: Mapping[int, Vocabulary]  # by rank, or the one of all ranks under -1
-    shifts: Mapping[int, float]  # seconds from the trace's start to the rank's own
+    shifts: Mapping[int, float] = field(default_factory=dict)  # seconds that a rank began later
+    relative_offsets: bool = False  # offsets are relative to a function's first one
 
     def batches(self, warn: Warn) -> Iterator[pl.LazyFrame]:
         """Yield the events of rank after rank, small ranks together."""
-        held: list[pl.DataFrame] = []
-        rows = 0
-        for rank in self.ranks:
-            frame = self._events(rank, warn)
-            held.append(frame)
-            rows += frame.height
-            if rows >= BATCH:
-                yield pl.concat(held).lazy()
-                held, rows = [], 0
-        if rows:
-            yield pl.concat(held).lazy()
+        ranks = (self._events(rank, warn) for rank in self.streams)
+        return (table.lazy() for table in join_small(ranks, BATCH))
 
     def _events(self, rank: int, warn: Warn) -> pl.DataFrame:
         words = self.vocabularies.get(rank, self.vocabularies.get(-1))
         try:
-            stream = self._stream(rank, warn)
+            stream = self.streams[rank](warn)
         except OSError as error:
             warn(f"rank {rank} cannot be read ({error.strerror or error}); its calls are missing")
             return EVENTS.empty()
         if words is None or not len(stream):
             return EVENTS.empty()
-        return events(stream, words, rank, self.shifts.get(rank, 0.0), self.layout, warn)
+        return self._frame(stream, words, rank, warn)
 
-    def _stream(self, rank: int, warn: Warn) -> Stream:
-        if self.grammars is None:
-            return read_old_rank(self.layout, rank, warn)[0]
-        return read_stream(self.layout, self.grammars, rank, warn)
-
-
-def events(
-    stream: Stream, words: Vocabulary, rank: int, shift: float, layout: TraceLayout, warn: Warn
-) -> pl.DataFrame:
-    """Build one rank's events."""
-    inside = stream.signatures < len(words.known)
-    inside[inside] &= words.known[stream.signatures[inside]]
-    inside &= stream.end >= stream.start
-    if not inside.all():
-        warn(f"rank {rank}: {format_counted(int((~inside).sum()), 'damaged call')} left out")
-    numbers = stream.signatures[inside]
-    file = _files(numbers, words)
-    offset = _offsets(numbers, words, file, rank, layout)
-    height = len(numbers)
-    known = pl.DataFrame(
-        {
-            "start": stream.start[inside] + shift,
-            "end": stream.end[inside] + shift,
-            "rank": np.full(height, rank, np.int32),
-            "process": np.full(height, rank, np.uint32),
-            "file": _nullable(file, -1).cast(pl.UInt32),
-            "layer": pl.Series(words.layer[numbers]).cat.to(Layer),
-            "operation": pl.Series(words.operation[numbers]).cat.to(Operation),
-            "function": words.names.gather(numbers),
-            "collective": words.collective.gather(numbers),
-            "nonblocking": words.nonblocking.gather(numbers),
-            "offset": _nullable(offset, UNKNOWN),
-            "bytes": _nullable(words.bytes[numbers], UNKNOWN),
-        }
-    )
-    return EVENTS.conform(known)
+    def _frame(self, stream: Stream, words: Vocabulary, rank: int, warn: Warn) -> pl.DataFrame:
+        shift = self.shifts.get(rank, 0.0)
+        inside = (stream.signatures < words.height) & (stream.end >= stream.start)
+        inside[inside] &= words["layer"].is_not_null().to_numpy()[stream.signatures[inside]]
+        if not inside.all():
+            warn(f"rank {rank}: {format_counted(int((~inside).sum()), 'damaged call')} left out")
+        calls = words[stream.signatures[inside]]
+        file = _files(calls)
+        offset = _offsets(calls, file, rank, relative=self.relative_offsets)
+        moved = calls["bytes"].to_numpy()
+        known = calls.with_columns(
+            start=stream.start[inside] + shift,
+            end=stream.end[inside] + shift,
+            rank=pl.lit(rank),
+            process=pl.lit(rank),
+            file=nullable(file, file < 0),
+            layer=calls["layer"].cat.to(Layer),
+            operation=calls["operation"].cat.to(Operation),
+            offset=nullable(offset, offset == UNKNOWN),
+            bytes=nullable(moved, moved == UNKNOWN),
+        )
+        return EVENTS.conform(known)
 
 
-def _files(numbers: Integers, words: Vocabulary) -> Integers:
+def _files(calls: pl.DataFrame) -> Integers:
     """Each call's file; MPI calls name it by the handle that this rank's open defined."""
-    file = words.file[numbers]
-    handle = words.handle[numbers]
-    if (handle >= 0).any():
-        opening = np.flatnonzero(words.opens[numbers] >= 0)
-        table = np.full(int(handle.max(initial=0)) + 1, -1)
-        for place in opening.tolist():
-            defined = int(words.opens[numbers[place]])
-            if defined < len(table):
-                table[defined] = file[place]
-        named = handle >= 0
-        file[named] = table[handle[named]]
-    return file
+    file, handle, opens = (calls[name].to_numpy() for name in ("file", "handle", "opens"))
+    named = handle >= 0
+    if not named.any():
+        return file
+    table = np.full(max(int(handle.max()), int(opens.max())) + 1, -1)
+    opening = opens >= 0
+    table[opens[opening]] = file[opening]  # the last one counts
+    return np.where(named, table[handle], file)
 
 
-def _offsets(
-    numbers: Integers, words: Vocabulary, file: Integers, rank: int, layout: TraceLayout
-) -> Integers:
-    base = words.offset[numbers]
-    own = np.where(base == UNKNOWN, UNKNOWN, base + words.offset_per_rank[numbers] * rank)
-    own = _without_views(own, numbers, words)
-    if layout.relative_offsets:
-        own = np.full(len(own), UNKNOWN)
-    data = words.operation[numbers] <= OPERATIONS.index("write")
-    plain = (words.layer[numbers] <= LAYERS.index("stdio")) & (file >= 0)
+def _offsets(calls: pl.DataFrame, file: Integers, rank: int, *, relative: bool) -> Integers:
+    base, amount, handle = (calls[name].to_numpy() for name in ("offset", "amount", "handle"))
+    sets, moves, positional, shifts_view = (
+        calls[name].to_numpy() for name in ("sets", "moves", "positional", "shifts_view")
+    )
+    # Behind a file view, an offset counts what the view shows, not the file's bytes.
+    unplaced = (base == UNKNOWN) | relative
+    unplaced |= np.isin(handle, handle[shifts_view]) if shifts_view.any() else False
+    own = np.where(unplaced, UNKNOWN, base + calls["offset_per_rank"].to_numpy() * rank)
+    data = calls["operation"].to_numpy() <= OPERATIONS.index("write")
+    plain = (calls["layer"].to_numpy() <= LAYERS.index("stdio")) & (file >= 0)
     position = FilePointers().replay(
-        file,
-        sets=plain & words.sets[numbers],
-        moves=plain & words.moves[numbers] & ~words.sets[numbers],
-        amount=words.amount[numbers],
+        file, sets=plain & sets, moves=plain & moves & ~sets, amount=amount
     )
-    replayed = np.where(words.positional[numbers] | (position < 0), UNKNOWN, position)
-    return np.where(
-        data, np.where(own == UNKNOWN, np.where(plain, replayed, UNKNOWN), own), UNKNOWN
-    )
-
-
-def _without_views(own: Integers, numbers: Integers, words: Vocabulary) -> Integers:
-    """Behind a file view, an offset counts what the view shows, not the file's bytes."""
-    shifted = np.flatnonzero(words.shifts_view[numbers])
-    if not len(shifted):
-        return own
-    handles = np.unique(words.handle[numbers[shifted]])
-    return np.where(np.isin(words.handle[numbers], handles), UNKNOWN, own)
-
-
-def _nullable(values: Integers, missing: int) -> pl.Series:
-    series = pl.Series(values)
-    absent = values == missing
-    return series.set(pl.Series(absent), None) if absent.any() else series
+    known = plain & ~positional & (position >= 0)
+    own = np.where(unplaced & known, position, own)
+    return np.where(data, own, UNKNOWN)
 
 
 RANKS_TOGETHER = 8  # in one partition
+
+
+def read_old_stream(layout: TraceLayout, rank: int, warn: Warn) -> Stream:
+    """Return the calls of a rank of the oldest generation."""
+    return read_old_rank(layout, rank, warn)[0]
 
 
 class RecorderReader:
@@ -373,7 +299,8 @@ class _RecorderContent:
 
     def signatures(self, rank: int) -> Mapping[int, Signature]:
         """Return the signatures of a rank, or of all ranks (-1)."""
-        layout, warn = self.layout, _with_rank(self.completeness.warn, rank)
+        layout, noted = self.layout, self.completeness.warn
+        warn = noted if rank < 0 else lambda message: noted(f"rank {rank}: {message}")
         if layout.generation == "A":
             return read_old_rank(layout, rank, warn)[1]
         section = layout.section(ALL_SIGNATURES if rank < 0 else SIGNATURES, rank)
@@ -384,7 +311,7 @@ class _RecorderContent:
         starts = {}
         for rank in range(self.layout.ranks):
             try:
-                start = read_old_start(self.layout, rank)
+                start, _ = read_old_facts(self.layout, rank)
             except (OSError, struct.error):
                 self.completeness.warn(f"rank {rank} does not say when it started")
                 continue
@@ -398,11 +325,13 @@ class _RecorderContent:
         for first in range(0, self.layout.ranks, RANKS_TOGETHER):
             ranks = range(first, min(first + RANKS_TOGETHER, self.layout.ranks))
             own = {rank: words[rank] for rank in (-1, *ranks) if rank in words}
-            yield RecorderPartition(self.layout, ranks, grammars, own, shifts)
-
-
-def _with_rank(warn: Warn, rank: int) -> Warn:
-    return warn if rank < 0 else lambda message: warn(f"rank {rank}: {message}")
+            streams: dict[int, Callable[[Warn], Stream]] = {
+                rank: partial(read_old_stream, self.layout, rank)
+                if grammars is None
+                else partial(read_stream, self.layout, grammars, rank)
+                for rank in ranks
+            }
+            yield RecorderPartition(streams, own, shifts, self.layout.relative_offsets)
 
 
 def process_table(ranks: int) -> pl.DataFrame:

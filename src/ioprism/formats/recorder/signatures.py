@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -164,8 +165,7 @@ def _starts(data: bytes, length_at: int) -> tuple[Integers, bool]:
 
 
 _HEAD = struct.Struct("<BiiiB")  # status, start, end, result, function
-_LOCAL = struct.Struct("<dd")  # start, end of the rank, seconds since 1970
-_LOCAL_COUNTS = struct.Struct("<ddii")  # start, end, files, records
+_LOCAL = struct.Struct("<ddii")  # start and end in seconds since 1970, files, records
 STREAMS = {"0": "<STDIN>", "1": "<STDOUT>", "2": "<STDERR>"}
 _OPENING = ("open", "open64", "creat", "creat64", "fopen", "fopen64", "openat", "tmpfile")
 # Which argument is a file number, if it is not the first.
@@ -234,12 +234,13 @@ def read_old_rank(
     """Return one rank's calls, with paths in place of file numbers."""
     folder = layout.folder
     records = read_records(read_section(Section(folder / f"{rank}.itf")), layout.functions, warn)
-    expected = _expected_records(layout, rank)
-    if expected is not None and len(records) < expected:
-        warn(
-            f"{len(records)} of {expected} calls of rank {rank} could be read; "
-            "the others are missing"
-        )
+    with suppress(OSError, struct.error):
+        _, expected = read_old_facts(layout, rank)
+        if len(records) < expected:
+            warn(
+                f"{len(records)} of {expected} calls of rank {rank} could be read; "
+                "the others are missing"
+            )
     numbers: dict[Signature, int] = {}
     paths = dict(STREAMS)
     terminals = [
@@ -251,21 +252,11 @@ def read_old_rank(
     return stream, {number: signature for signature, number in numbers.items()}
 
 
-def _expected_records(layout: TraceLayout, rank: int) -> int | None:
-    """How many calls a rank says it made; None if it does not say."""
-    try:
-        head = read_section(Section(layout.folder / f"{rank}.mt", 0, _LOCAL_COUNTS.size))
-        *_, records = _LOCAL_COUNTS.unpack(head)
-    except (OSError, struct.error):
-        return None
-    return int(records)
-
-
-def read_old_start(layout: TraceLayout, rank: int) -> float:
-    """Return when a rank began, in seconds since 1970."""
+def read_old_facts(layout: TraceLayout, rank: int) -> tuple[float, int]:
+    """Return when a rank began, in seconds since 1970, and how many calls it made."""
     head = read_section(Section(layout.folder / f"{rank}.mt", 0, _LOCAL.size))
-    start, _ = _LOCAL.unpack(head)
-    return float(start)
+    start, _, _, records = _LOCAL.unpack(head)
+    return start, records
 
 
 def resolve_paths(record: BackReference, paths: dict[str, str]) -> Signature:
@@ -275,10 +266,7 @@ def resolve_paths(record: BackReference, paths: dict[str, str]) -> Signature:
     if name in _OPENING and arguments:
         if record.result >= 0:
             paths[str(record.result)] = arguments[0]
-        else:
-            return Signature(name, tuple(arguments), depth=0)
-    elif name in _LAST and arguments:
-        arguments[-1] = paths.get(arguments[-1], arguments[-1])
-    elif name in _HAS_FILE and arguments:
-        arguments[0] = paths.get(arguments[0], arguments[0])
+    elif (name in _LAST or name in _HAS_FILE) and arguments:
+        place = -1 if name in _LAST else 0
+        arguments[place] = paths.get(arguments[place], arguments[place])
     return Signature(name, tuple(arguments))

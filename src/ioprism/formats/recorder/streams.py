@@ -1,7 +1,5 @@
 """Where a Recorder folder keeps what, in every version, and the calls of one rank in it.
 
-Which generation of Recorder wrote a folder, and what its header says.
-
 The files present and the header's own bytes tell, not VERSION: two different layouts both
 call themselves 2.5.0.
 
@@ -9,8 +7,6 @@ call themselves 2.5.0.
 - B (2.3, 2.4 and the pilgrim branch): `N.cst`, `N.cfg`, `N.ts`, not compressed.
 - C (gotcha, 3.0 and later): zlib blobs in `recorder.cst`, `ug.cfg`, `recorder.ts`.
 - D (newest): as C, with the version inside the header, or all sections in `recorder.dat`.
-
-The calls of one rank: which signature, from when to when.
 
 Recorder keeps the order of calls as a grammar: a rule is a list of symbols with repetitions, a
 symbol is a call signature or another rule. A small damaged grammar can stand for more calls than
@@ -24,6 +20,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import numpy as np
@@ -114,14 +111,11 @@ def read_layout(folder: Path) -> TraceLayout:
             folder,
             f"its header names {layout.ranks} ranks and a resolution of {layout.resolution} s",
         )
-    if layout.ranks > _bytes_of(folder) // BYTES_OF_RANK:
+    with os.scandir(folder) as entries:
+        size = sum(entry.stat().st_size for entry in entries if entry.is_file())
+    if layout.ranks > size // BYTES_OF_RANK:
         raise broken(folder, f"its header names {layout.ranks} ranks, but its files hold fewer")
     return layout
-
-
-def _bytes_of(folder: Path) -> int:
-    with os.scandir(folder) as entries:
-        return sum(entry.stat().st_size for entry in entries if entry.is_file())
 
 
 def _read(folder: Path) -> TraceLayout:
@@ -277,6 +271,9 @@ class Stream:
         return len(self.signatures)
 
 
+NO_CALLS = Stream(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Grammars:
     """The grammar of every rank; ranks may share one."""
@@ -339,14 +336,8 @@ def _packed_ticks(layout: TraceLayout, section: Section, rank: int) -> bytes:
         return b""
     begin = section.start + 8 * layout.ranks
     first, last = begin + int(ends[rank]), begin + int(ends[rank + 1])
-    data = read_section(Section(section.path, first, last))
-    if not layout.packed_times:
-        return data
-    if len(data) < 16:
-        return b""
-    (size,) = struct.unpack_from("<Q", data)
-    packed = memoryview(data)[16 : 16 + min(size, len(data))]
-    return inflate_blob(packed, Budget(section.path))
+    own = Section(section.path, first, last)
+    return next(blobs(own), b"") if layout.packed_times else read_section(own)
 
 
 @lru_cache(maxsize=4)
@@ -387,12 +378,12 @@ def read_stream(layout: TraceLayout, grammars: Grammars, rank: int, warn: Warn) 
         if called and (rules is not None or len(ticks)):
             lost = "order" if rules is None else "times"
             warn(f"the {lost} of the calls of rank {rank} cannot be read; they are missing")
-        return Stream(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+        return NO_CALLS
     try:
         order = unfold(rules, limit=len(ticks)).astype(np.int64)
     except DamagedGrammarError as error:
         warn(f"the grammar of rank {rank} is damaged: {error}; its calls are missing")
-        return Stream(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+        return NO_CALLS
     if len(ticks) > len(order):
         warn(
             f"rank {rank} has {len(ticks)} timestamps for {len(order)} calls: its times are damaged"
@@ -471,25 +462,18 @@ def _body(body: Numbers, unfolded: dict[int, Numbers]) -> Numbers:
 
 def _order(rules: dict[int, Numbers]) -> list[int]:
     """The rules that the start rule needs, each after those it is made of."""
-    finished: dict[int, None] = {}
-    open_rules: dict[int, None] = {}
+    needs: dict[int, list[int]] = {}
     waiting = [START]
     while waiting:
-        rule = waiting[-1]
-        if rule in finished:
-            waiting.pop()
-            continue
-        if rule in open_rules:
-            finished[rule] = None
-            del open_rules[rule]
-            waiting.pop()
+        rule = waiting.pop()
+        if rule in needs:
             continue
         if rule not in rules:
             raise DamagedGrammarError(f"rule {rule} is missing")
-        open_rules[rule] = None
         symbols = rules[rule][:, 0]
-        needed = [s for s in np.unique(symbols[symbols < 0]).tolist() if s not in finished]
-        if any(s in open_rules for s in needed):
-            raise DamagedGrammarError("a rule contains itself")
-        waiting += needed
-    return list(finished)
+        needs[rule] = np.unique(symbols[symbols < 0]).tolist()
+        waiting += needs[rule]
+    try:
+        return list(TopologicalSorter(needs).static_order())
+    except CycleError:
+        raise DamagedGrammarError("a rule contains itself") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -72,7 +72,6 @@ class Content:
     ranks: int | None = None
     host: str | None = None
     pid: int | None = None
-    metadata: Mapping[str, str] | None = None
 
 
 def numbers(values: object) -> FloatArray:
@@ -123,13 +122,37 @@ def build_trace(source: Path, content: Content, completeness: Completeness, *, n
     return Trace(
         format=name,
         paths=(source,),
-        job=Job(ranks=content.ranks, runtime=max(ends), metadata=dict(content.metadata or {})),
+        job=Job(ranks=content.ranks, runtime=max(ends)),
         partitions=(IntervalPartition(intervals, 0 if known else None),) if intervals else (),
         series={series.name: series for series in content.series},
         load_files=_no_files,
         load_processes=partial(_processes, content.host, content.pid),
         completeness=completeness,
     )
+
+
+class SignalReader:
+    """Reads files whose arrays become intervals or series."""
+
+    name: str
+    holds = "arrays"  # what cannot be read of a damaged file
+
+    def content(self, source: Path, completeness: Completeness) -> Content:
+        """Return what a file holds; any exception about values means damage."""
+        raise NotImplementedError
+
+    def read(self, source: Path) -> Trace:
+        """Read all that the file holds.
+
+        Raises:
+            BrokenTraceError: it cannot be read, or there is nothing in it.
+        """
+        completeness = Completeness()
+        try:
+            content = self.content(source, completeness)
+        except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
+            raise broken(source, f"its {self.holds} cannot be read ({error})") from error
+        return build_trace(source, content, completeness, name=self.name)
 
 
 def _sound(

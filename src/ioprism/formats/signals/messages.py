@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from ioprism.errors import IoprismError
-from ioprism.formats.signals.build import Content, Intervals, interval_bytes
+from ioprism.formats.signals.build import Content, interval_bytes
 from ioprism.formats.signals.monitors import (
     DIRECTIONS,
     GEKKO_FIELDS,
@@ -25,7 +25,7 @@ from ioprism.formats.signals.monitors import (
     request_intervals,
 )
 from ioprism.formats.signals.tmio import parse_document, parse_flush
-from ioprism.model.arrays import FloatArray, TimeSeries
+from ioprism.model.arrays import FloatArray
 from ioprism.model.trace import Completeness
 
 MOST_NAME = 200  # characters of a job's name; a longer one is cut right behind, and refused later
@@ -130,24 +130,18 @@ def parse_value(value: object) -> list[Piece]:
 def unpack(raw: bytes) -> Any:  # noqa: ANN401 - any msgpack value
     """Unpack one msgpack value that may not claim to be larger than it is."""
     try:
-        return msgpack.unpackb(raw, strict_map_key=False)
-    except msgpack.exceptions.ExtraData:
-        return _several(raw)
+        try:
+            return msgpack.unpackb(raw, strict_map_key=False)
+        except msgpack.exceptions.ExtraData:
+            unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(raw))
+            unpacker.feed(raw)
+            return Several(unpacker)
     except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
         raise MalformedMessageError(f"it is not msgpack ({str(error)[:100]})") from error
 
 
 class Several(list[Any]):
     """Values that came one after the other in one message."""
-
-
-def _several(raw: bytes) -> Several:
-    unpacker = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(raw))
-    unpacker.feed(raw)
-    try:
-        return Several(unpacker)
-    except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
-        raise MalformedMessageError(f"it is not msgpack ({str(error)[:100]})") from error
 
 
 def _values(raw: bytes) -> list[Any]:
@@ -206,31 +200,23 @@ def _pieces(value: object) -> Iterator[Piece]:
         raise ValueError(f"a {type(value).__name__} is not a message")
     job = _job_name(value.get("job"))
     if "start_t_micro" in value:
-        yield _of_intervals(request_intervals(value), job, 1)
+        yield from _of_content(Content([request_intervals(value)], ranks=1), job)
     elif "metrics" in value:
         for series in metric_series(metrics_in(value), Completeness()):
-            yield _of_series(series, job or _job_name(series.name))
+            yield from _of_content(Content(series=[series]), job or _job_name(series.name))
     else:
         kept = {key: item for key, item in value.items() if isinstance(key, str) and key != "job"}
         yield from _of_content(parse_document(kept), job)
 
 
 def _of_content(content: Content, job: str | None) -> Iterator[Piece]:
-    for intervals in content.intervals:
-        yield _of_intervals(intervals, job, content.ranks)
+    for part in content.intervals:
+        direction = part.operation if part.operation in ("read", "write") else None
+        yield Piece(part.start, part.end, part.bytes, direction, job, content.ranks)
     for series in content.series:
-        yield _of_series(series, job)
-
-
-def _of_intervals(part: Intervals, job: str | None, ranks: int | None) -> Piece:
-    direction = part.operation if part.operation in ("read", "write") else None
-    return Piece(part.start, part.end, part.bytes, direction, job, ranks)
-
-
-def _of_series(series: TimeSeries, job: str | None) -> Piece:
-    edges, values = series.steps.edges, series.steps.values
-    amount = np.asarray(values * np.diff(edges), dtype=np.float64)
-    return Piece(edges[:-1], edges[1:], amount, series.direction, job)
+        edges, values = series.steps.edges, series.steps.values
+        amount = np.asarray(values * np.diff(edges), dtype=np.float64)
+        yield Piece(edges[:-1], edges[1:], amount, series.direction, job)
 
 
 def _job_name(job: object) -> str | None:

@@ -1,9 +1,7 @@
 r"""Bandwidths that monitors write (GekkoFS, Metric Proxy), and signals in text files.
 
-Signals in text files: FTIO's own form, and any text that a description explains.
-
-The description is a TOML file. It says where the numbers stand and how to scale them; nothing in
-it is run::
+Texts have FTIO's own form, or a TOML file describes them: it says where the numbers stand and how
+to scale them; nothing in it is run::
 
     operation = "write"                      # read or write
 
@@ -23,7 +21,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,7 +32,7 @@ from ioprism.errors import BrokenTraceError, UsageError
 from ioprism.formats.signals.build import (
     Content,
     Intervals,
-    broken,
+    SignalReader,
     build_trace,
     head,
     interval_bytes,
@@ -58,12 +55,13 @@ GEKKO_FIELDS = (
 DIRECTIONS = {"w": "write", "r": "read"}
 
 
-class GekkoReader:
+class GekkoReader(SignalReader):
     """Reads the reports of GekkoFS clients, one file a client."""
 
     name = "gekkofs"
     title = "GekkoFS client reports (.json, .msgpack)"
     tells = frozenset({"calls", "ranks", "hosts"})
+    holds = "fields"
 
     def recognises(self, source: Path) -> bool:
         """Whether the content has GekkoFS's fields. Never raises."""
@@ -72,14 +70,9 @@ class GekkoReader:
             return b'"start_t_micro"' in start or b'"avg_thruput_mib"' in start
         return _starts_like_a_report(start)
 
-    def read(self, source: Path) -> Trace:
-        """Read the requests of one client."""
-        completeness = Completeness()
-        try:
-            content = _join_reports(_reports(source, completeness), source)
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
-            raise broken(source, f"its fields cannot be read ({error})") from error
-        return build_trace(source, content, completeness, name=self.name)
+    def content(self, source: Path, completeness: Completeness) -> Content:
+        """Return the requests of one client."""
+        return _join_reports(_reports(source, completeness), source)
 
 
 def _starts_like_a_report(start: bytes) -> bool:
@@ -140,12 +133,13 @@ JSON_HEAD = re.compile(rb'\s*\{\s*"(?:infos|metrics|argv)"\s*:')
 MSGPACK_HEAD = re.compile(rb"[\x81-\x8f][\xa0-\xbf](?:infos|metrics|argv)")
 
 
-class MetricProxyReader:
+class MetricProxyReader(SignalReader):
     """Reads exports of the Metric Proxy: one series per metric."""
 
     name = "metric-proxy"
     title = "Metric Proxy exports (.json, .msgpack)"
     tells = frozenset({"heatmap"})
+    holds = "metrics"
 
     def recognises(self, source: Path) -> bool:
         """Whether the content is a map with metrics. Never raises."""
@@ -153,16 +147,9 @@ class MetricProxyReader:
         named = JSON_HEAD.match(start) or MSGPACK_HEAD.match(start)
         return bool(named) and b"metrics" in start
 
-    def read(self, source: Path) -> Trace:
-        """Read every metric as a rate over time."""
-        completeness = Completeness()
-        try:
-            content = Content(
-                series=list(metric_series(_metrics(source, completeness), completeness))
-            )
-        except (ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
-            raise broken(source, f"its metrics cannot be read ({error})") from error
-        return build_trace(source, content, completeness, name=self.name)
+    def content(self, source: Path, completeness: Completeness) -> Content:
+        """Return every metric as a rate over time."""
+        return Content(series=[*metric_series(_metrics(source, completeness), completeness)])
 
 
 def _metrics(source: Path, completeness: Completeness) -> Mapping[str, Any]:
@@ -194,7 +181,8 @@ def metric_series(metrics: Mapping[str, Any], completeness: Completeness) -> Ite
         if table.ndim != 2 or table.shape[1] != 2:
             raise ValueError(f"the metric {name} is not a list of [time, value]")
         time, values = table[:, 0], _rate(name, table[:, 0], table[:, 1])
-        yield TimeSeries(name, steps(time, values), _direction(name))
+        direction = next((d for d in ("read", "write") if name.rstrip("}").endswith(d)), None)
+        yield TimeSeries(name, steps(time, values), direction)
 
 
 def _rate(name: str, time: FloatArray, values: FloatArray) -> FloatArray:
@@ -204,10 +192,6 @@ def _rate(name: str, time: FloatArray, values: FloatArray) -> FloatArray:
         return values
     spans = np.maximum(np.diff(time), 1e-9)
     return np.append(np.diff(values) / spans, 0.0)
-
-
-def _direction(name: str) -> str | None:
-    return next((d for d in ("read", "write") if name.rstrip("}").endswith(d)), None)
 
 
 MEBI = 2.0**20
@@ -226,42 +210,29 @@ DIRECTION = re.compile(
 )
 
 
-class FtioTextReader:
+class FtioTextReader(SignalReader):
     """Reads texts with FTIO's names."""
 
     name = "ftio-text"
     title = "plain text with FTIO's names (.txt): lists or columns"
     tells = frozenset({"calls"})
+    holds = "columns"
 
     def recognises(self, source: Path) -> bool:
         """Whether the text has a start, an end, and a size or rate by name. Never raises."""
         start = head(source)
         if start.lstrip()[:1] in (b"{", b"[") or b"\0" in start:
             return False
-        return _is_complete(_names_in(start.decode("utf-8", "replace")))
+        text = start.decode("utf-8", "replace")
+        names = {*re.findall(NAME, text, re.MULTILINE), *_header(text)}
+        return bool(names & set(STARTS) and names & set(ENDS) and names & {*SIZES, *RATES})
 
-    def read(self, source: Path) -> Trace:
-        """Read the requests."""
-        text = source.read_text(encoding="utf-8", errors="replace")
-        try:
-            columns = _lists(text) or _table(text)
-            content = Content([_intervals(columns, text)])
-        except (ValueError, KeyError, OverflowError) as error:
-            raise broken(source, f"its columns cannot be read ({error})") from error
-        completeness = Completeness()
+    def content(self, source: Path, completeness: Completeness) -> Content:
+        """Return the requests."""
         if ends_torn(source):
             completeness.warn(f"{source.name}: {TORN_END}")
-        return build_trace(source, content, completeness, name=self.name)
-
-
-def _is_complete(names: set[str]) -> bool:
-    return bool(names & set(STARTS) and names & set(ENDS) and names & {*SIZES, *RATES})
-
-
-def _names_in(text: str) -> set[str]:
-    """The known names at the beginnings of lines, and those of a first line of columns."""
-    lists = set(re.findall(NAME, text, re.MULTILINE))
-    return (lists | set(_header(text))) & set(NAMES)
+        text = source.read_text(encoding="utf-8", errors="replace")
+        return Content([_intervals(_lists(text) or _table(text), text)])
 
 
 def _header(text: str) -> list[str]:
@@ -315,12 +286,7 @@ SIGNAL_FIELDS = ("start", "end", "bytes", "bandwidth")
 TEXT_BYTES = 2**30
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedField:
-    """Where a column of numbers stands."""
-
-    pattern: re.Pattern[str]
-    scale: float
+DescribedField = tuple[re.Pattern[str], float]  # where a column of numbers stands, and its scale
 
 
 def read_described_text(source: Path, description: Path) -> Trace:
@@ -388,14 +354,15 @@ def _field(path: Path, name: str, table: Any) -> DescribedField:  # noqa: ANN401
         raise UsageError(f"{path}: [{name}] pattern: {error}.") from error
     if compiled.groups < 1:
         raise UsageError(f"{path}: [{name}] pattern has no group for the numbers.")
-    return DescribedField(compiled, float(scale))
+    return compiled, float(scale)
 
 
 def _numbers(text: str, name: str, field: DescribedField, source: Path) -> FloatArray:
-    groups = [match.group(1) or "" for match in field.pattern.finditer(text)]
-    words = [word for group in groups for word in SEPARATORS.split(group.strip()) if word]
+    pattern, scale = field
+    groups = [match.group(1) or "" for match in pattern.finditer(text)]
+    words = [word for group in groups for word in SEPARATORS.split(group.strip())]
     try:
-        values = np.array([float(word) for word in words], dtype=np.float64)
+        values = _floats(words)
     except ValueError as error:
         raise BrokenTraceError(
             f"the pattern of [{name}] matches something that is not a number ({error}).\n"
@@ -406,4 +373,4 @@ def _numbers(text: str, name: str, field: DescribedField, source: Path) -> Float
         raise BrokenTraceError(
             f"the pattern of [{name}] matches nothing.\nHint: check the pattern.", source=source
         )
-    return values * field.scale
+    return values * scale

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ioprism.formats.signals.build import (
     Content,
     Intervals,
+    SignalReader,
     broken,
-    build_trace,
     head,
     interval_bytes,
     json_document,
@@ -25,7 +24,7 @@ from ioprism.formats.signals.build import (
     steps,
 )
 from ioprism.model.arrays import FloatArray, TimeSeries
-from ioprism.model.trace import Completeness, Trace
+from ioprism.model.trace import Completeness
 
 # Modes ending in _b tell the bandwidth that was required, not what was measured.
 MODES = ("read_sync", "write_sync", "read_async_t", "write_async_t")
@@ -37,8 +36,7 @@ MSGPACK_MODE = re.compile(rb"\x9e[\xa0-\xbf](?:read|write)_(?:sync|async)")
 Body = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Asynchronous:
+class Asynchronous(NamedTuple):
     """Asynchronous requests: when each began, really ended, and was waited for, in seconds."""
 
     start: FloatArray
@@ -47,7 +45,7 @@ class Asynchronous:
     bytes: FloatArray
 
 
-class TmioReader:
+class TmioReader(SignalReader):
     """Reads TMIO's JSON, JSON lines and msgpack, and FTIO's custom JSON."""
 
     name = "tmio"
@@ -61,32 +59,30 @@ class TmioReader:
             return bool(MODE_KEY.search(start) or PLAIN.match(start))
         return bool(MSGPACK_MODE.match(start))
 
-    def read(self, source: Path) -> Trace:
-        """Read all intervals; phases of ranks become events."""
-        completeness = Completeness()
-        try:
-            content = _join_contents(self._contents(source, completeness))
-        except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
-            raise broken(source, f"its arrays cannot be read ({error})") from error
-        return build_trace(source, content, completeness, name=self.name)
+    def content(self, source: Path, completeness: Completeness) -> Content:
+        """Return all intervals; phases of ranks become events."""
+        return _join_contents(self._contents(source, completeness))
 
     def _contents(self, source: Path, completeness: Completeness) -> Iterator[Content]:
-        start = head(source)
+        form, entries = _entries(source, completeness)
         flushes = _Flushes()
-        if start.lstrip()[:1] != b"{":
-            for flush in msgpack_objects(source, completeness):
-                content = parse_flush(flush)
-                flushes.observe([flush[0]], content)
-                yield content
-        elif _has_lines(source, start):
-            for line in json_lines(source, completeness):
-                content = parse_document(line)
-                flushes.observe(line, content)
-                yield content
-        else:
-            yield parse_document(json_document(source))
+        for entry in entries:
+            content = parse_flush(entry) if form == "msgpack" else parse_document(entry)
+            if form != "document":
+                flushes.observe([entry[0]] if form == "msgpack" else entry, content)
+            yield content
         if (missing := flushes.missing_end) is not None:
             completeness.warn(f"{source.name}: {missing}")
+
+
+def _entries(source: Path, completeness: Completeness) -> tuple[str, Iterator[Any]]:
+    """The form of a file, and what is in it: flushes of msgpack, lines, or one document."""
+    start = head(source)
+    if start.lstrip()[:1] != b"{":
+        return "msgpack", msgpack_objects(source, completeness)
+    if _has_lines(source, start):
+        return "lines", json_lines(source, completeness)
+    return "document", iter([json_document(source)])
 
 
 class _Flushes:
@@ -208,20 +204,20 @@ def parse_flush(flush: object) -> Content:
     if len(flush) < 14:
         raise ValueError(f"a mode has {len(flush)} fields instead of 14")
     nonblocking, write, ranks, phases = bool(flush[1]), bool(flush[2]), flush[12], flush[13]
-    table = _phase_table(phases)
+    moved, start, end = _phase_columns(phases, 3)
     operation = "write" if write else "read"
     return Content(
-        [Intervals(table[:, 1], table[:, 2], table[:, 0], operation, nonblocking)],
+        [Intervals(start, end, moved, operation, nonblocking)],
         ranks=int(ranks) if ranks else None,
     )
 
 
-def _phase_table(phases: object) -> FloatArray:
-    """Rows of bytes, start, end."""
+def _phase_columns(phases: object, fields: int) -> list[FloatArray]:
+    """Bytes, start, end, and when it was waited for."""
     if not isinstance(phases, list | tuple):
         raise ValueError("phases are not an array")
-    columns = [map(itemgetter(field), phases) for field in range(3)]
-    return np.stack([np.fromiter(column, np.float64, len(phases)) for column in columns], axis=1)
+    columns = (map(itemgetter(field), phases) for field in range(fields))
+    return [np.fromiter(column, np.float64, len(phases)) for column in columns]
 
 
 def read_asynchronous(source: Path) -> dict[str, Asynchronous]:
@@ -230,27 +226,19 @@ def read_asynchronous(source: Path) -> dict[str, Asynchronous]:
     Raises:
         BrokenTraceError: its arrays cannot be read.
     """
-    start, completeness = head(source), Completeness()
     try:
-        if start.lstrip()[:1] != b"{":
-            parts = [_of_flush(flush) for flush in msgpack_objects(source, completeness)]
-        elif _has_lines(source, start):
-            parts = [_of_document(line) for line in json_lines(source, completeness)]
-        else:
-            parts = [_of_document(json_document(source))]
+        form, entries = _entries(source, Completeness())
+        parts = list(map(_of_flush if form == "msgpack" else _of_document, entries))
     except (ValueError, TypeError, AttributeError, LookupError, OverflowError) as error:
         raise broken(source, f"its arrays cannot be read ({error})") from error
     every: dict[str, list[Asynchronous]] = {}
     for part in parts:
         for direction, requests in part.items():
             every.setdefault(direction, []).append(requests)
-    return {direction: _put_together(parts) for direction, parts in every.items()}
-
-
-def _put_together(parts: list[Asynchronous]) -> Asynchronous:
-    fields = ("start", "end", "wait", "bytes")
-    arrays = [np.concatenate([getattr(part, field) for part in parts]) for field in fields]
-    return Asynchronous(*arrays)
+    return {
+        direction: Asynchronous(*map(np.concatenate, zip(*parts, strict=True)))
+        for direction, parts in every.items()
+    }
 
 
 def _of_flush(flush: object) -> dict[str, Asynchronous]:
@@ -258,8 +246,7 @@ def _of_flush(flush: object) -> dict[str, Asynchronous]:
         return {}
     if not flush[1] or not flush[13]:
         return {}
-    columns = [map(itemgetter(field), flush[13]) for field in range(4)]
-    moved, start, end, wait = (np.fromiter(one, np.float64, len(flush[13])) for one in columns)
+    moved, start, end, wait = _phase_columns(flush[13], 4)
     known = _sound_requests(start, end, wait, moved)
     return {"write" if flush[2] else "read": known} if len(known.start) else {}
 

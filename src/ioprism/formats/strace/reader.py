@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -56,8 +56,8 @@ class StraceReader:
     def read(self, source: Path) -> Trace:
         """Follow all calls once to learn files and processes; events are read when asked for."""
         span, first, moved = TraceSpan(Budget(source)), State.of(source), Counter[int]()
-        ranges = Ranges(source)
-        for row in first.rows(ranges.cut(first)):
+        ranges = [StraceRange(source)]
+        for row in first.rows(_cut(ranges, first)):
             span.see(row)
             if row.bytes and row.path is not None and is_data(row.path):
                 moved[row.process] += row.bytes
@@ -79,14 +79,18 @@ class StraceReader:
             )
         processes = _described_here(replay.processes, source)
         program = _program(processes, moved)
-        ranks = _ranks(processes, program)
+        ranks, dated = _ranks(processes, program), has_date(head(source, HEAD))
         return Trace(
             format=self.name,
             paths=(source,),
-            job=_job(source, span.first, span.last, len(set(ranks.values())), program),
-            partitions=tuple(
-                RowPartition(part, span.first, span.paths, ranks) for part in ranges.ranges
+            job=Job(
+                ranks=len(set(ranks.values())),
+                start_time=span.first if dated else None,
+                end_time=span.last if dated else None,
+                runtime=span.last - span.first,
+                executable=program,
             ),
+            partitions=tuple(RowPartition(part, span.first, span.paths, ranks) for part in ranges),
             load_files=lambda: file_table(list(span.paths)),
             load_processes=partial(_process_table, processes, ranks),
             completeness=completeness,
@@ -107,24 +111,13 @@ def _described_here(known: Mapping[int, Process], source: Path) -> list[Process]
     return [own]
 
 
-def _job(source: Path, first: float, last: float, ranks: int, program: str | None) -> Job:
-    dated = has_date(head(source, HEAD))
-    return Job(
-        ranks=ranks,
-        start_time=first if dated else None,
-        end_time=last if dated else None,
-        runtime=last - first,
-        executable=program,
-    )
-
-
 def _program(processes: list[Process], moved: Mapping[int, int]) -> str | None:
     """The program that moves most, rather than the launcher or the shell that started it."""
-    sums = dict.fromkeys((process.program for process in processes if process.program), 0)
+    sums = Counter[str]()
     for process in processes:
         if process.program:
             sums[process.program] += moved.get(process.row, 0)
-    return max(sums, key=lambda name: sums[name], default=None)
+    return max(sums, key=sums.__getitem__, default=None)
 
 
 def _ranks(processes: list[Process], program: str | None) -> dict[int, int]:
@@ -199,20 +192,13 @@ class StraceRange:
         return placed_lines(self.path, warn, begin=self.begin, end=self.end)
 
 
-@dataclass(slots=True)
-class Ranges:
-    """The ranges of a file, found while it is read for the first time."""
-
-    path: Path
-    ranges: list[StraceRange] = field(default_factory=list)
-
-    def cut(self, state: State) -> Iterator[str]:
-        """Yield all lines; the state follows them as they are taken."""
-        self.ranges = [StraceRange(self.path)]
-        with open_text(self.path) as file:
-            can_be_cut = file.seekable()
-        for at, line in StraceRange(self.path).lines(lambda _: None):
-            if can_be_cut and at - self.ranges[-1].begin >= RANGE:
-                self.ranges[-1] = replace(self.ranges[-1], end=at)
-                self.ranges.append(StraceRange(self.path, at, before=state.copy_state()))
-            yield line
+def _cut(ranges: list[StraceRange], state: State) -> Iterator[str]:
+    """Yield all lines of a whole file, and cut it into ranges; the state follows the lines."""
+    whole = ranges[0]
+    with open_text(whole.path) as file:
+        can_be_cut = file.seekable()
+    for at, line in whole.lines(lambda _: None):
+        if can_be_cut and at - ranges[-1].begin >= RANGE:
+            ranges[-1] = replace(ranges[-1], end=at)
+            ranges.append(StraceRange(whole.path, at, before=state.copy_state()))
+        yield line

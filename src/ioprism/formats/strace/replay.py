@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ioprism.formats.calls import BYTES_OF_NAME, Call, Row, classify
+from ioprism.formats.calls import BYTES_OF_NAME, LOCK_COMMANDS, Call, Row, classify
 from ioprism.formats.reading import Budget
 from ioprism.model.trace import LARGEST_PLAUSIBLE
 
@@ -153,6 +153,7 @@ _DESCRIPTOR = re.compile(r"(AT_FDCWD|-?\d{1,9})(?:<([^<>]*(?:<[^<>]*>[^<>]*)*)>)
 _QUOTED = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)("?)')
 _DEVICE = re.compile(r"<(?:char|block) \d+:\d+>$")
 _NOT_FILE = re.compile(r"(?:[A-Za-z][\w-]*):\[|anon_inode|/dev/null$|socket:|pipe:")
+_LOCKING = re.compile(rf", ({'|'.join(LOCK_COMMANDS)})(?:64)?,")
 _SHOWN = re.compile(r"(\d{1,9})<([^<>]*(?:<[^<>]*>[^<>]*)*)>")
 _WITHIN_KERNEL = {"copy_file_range", "sendfile", "sendfile64", "splice"}
 _PARENTS = {"clone", "clone3", "fork", "vfork"}
@@ -166,6 +167,7 @@ _ON_SOCKETS = {"bind", "listen", "connect", "getsockname", "getpeername", "getso
                "setsockopt", "shutdown", "sendto", "recvfrom", "sendmsg", "recvmsg", "sendmmsg",
                "recvmmsg"}  # fmt: skip
 _PIPES = re.compile(r"\[(\d{1,9})(?:<[^<>]*>)?, (\d{1,9})")
+_STREAMS = {0: "<STDIN>", 1: "<STDOUT>", 2: "<STDERR>"}
 _SIZED_TAIL = {"preadv2", "pwritev2"}  # flags stand behind the offset
 
 
@@ -248,9 +250,7 @@ class Replay:
     def _begin(self, parent: Process, pid: int, arguments: str) -> None:
         """A child begins with its parent's files; a thread shares them."""
         thread = "CLONE_THREAD" in arguments
-        child = self.processes.get(pid)
-        if child is None:
-            child = self.processes[pid] = Process(len(self.processes), pid, pid)
+        child = self._process(pid)
         child.pid = parent.pid if thread else pid
         child.program = child.program or parent.program
         child.folder = child.folder or parent.folder
@@ -277,7 +277,8 @@ class Replay:
             if (path is None and _is_number(call.arguments)) or call.name == "munmap":
                 return None
         codes = kind.layer_code, kind.operation_code
-        return Row(call.start, end, process.row, path, *codes, call.name, offset, size)
+        name = call.name if call.name != "fcntl" else _fcntl_name(call.arguments)
+        return Row(call.start, end, process.row, path, *codes, name, offset, size)
 
     def _copy(self, process: Process, call: SystemCall, ends: list[re.Match[str]]) -> Iterator[Row]:
         """Yield a read and a write that take half of the time each; pipes and sockets are none."""
@@ -320,8 +321,7 @@ class Replay:
             return None
         if kind.operation == "seek":
             opened.position = call.result if (call.result or 0) >= 0 else opened.position
-            return opened.path, None, None
-        if kind.operation == "close":
+        if kind.operation in ("seek", "close"):
             return opened.path, None, None
         moved = None if call.result is None else max(0, call.result)
         if moved is not None and moved > LARGEST_PLAUSIBLE:
@@ -339,10 +339,8 @@ class Replay:
             return known
         match = _DESCRIPTOR.match(arguments)
         shown = match[2] if match else None
-        path = f"<descriptor {number}>" if shown is None else _target_path(shown)
-        names = {0: "<STDIN>", 1: "<STDOUT>", 2: "<STDERR>"}
-        if shown is None and number in names:
-            path = names[number]
+        unnamed = _STREAMS.get(number, f"<descriptor {number}>")
+        path = unnamed if shown is None else _target_path(shown)
         process.files[number] = OpenFile(path, None)
         return process.files[number]
 
@@ -351,12 +349,8 @@ class Replay:
         descriptor = _DESCRIPTOR.match(call.arguments)
         quoted = _closed(_QUOTED.search(call.arguments))
         if descriptor is None:
-            return (
-                None
-                if quoted is None
-                else _absolute_path(process.folder, _decode_escapes(quoted[1]))
-            )
-        if call.name == "mmap" or call.name == "mmap2":
+            return quoted and _absolute_path(process.folder, _decode_escapes(quoted[1]))
+        if call.name in ("mmap", "mmap2"):
             return self._mapped_file(process, call.arguments)
         folder = _target_path(descriptor[2]) if descriptor[2] else None
         if folder is None:
@@ -378,6 +372,13 @@ class Replay:
 def _descriptor(arguments: str) -> int | None:
     match = _DESCRIPTOR.match(arguments)
     return None if match is None or match[1] == "AT_FDCWD" else int(match[1])
+
+
+def _fcntl_name(arguments: str) -> str:
+    """The name of the call, with its command if that is a lock."""
+    descriptor = _DESCRIPTOR.match(arguments)
+    command = _LOCKING.match(arguments, descriptor.end()) if descriptor else None
+    return f"fcntl {command[1]}" if command else "fcntl"
 
 
 def _is_number(arguments: str) -> bool:

@@ -131,9 +131,5 @@ def harmless(table: pl.DataFrame) -> pl.DataFrame:
 
 def _harmless(column: pl.Series) -> pl.Series:
     odd = column.filter(column.str.contains(ODD)).unique().to_list()
-    return column.replace(odd, [_escape_formula(text) for text in odd]) if odd else column
-
-
-def _escape_formula(text: str) -> str:
-    shown = printable(text)
-    return f"'{shown}" if shown.startswith(FORMULA) else shown
+    shown = map(printable, odd)
+    return column.replace(odd, [f"'{one}" if one.startswith(FORMULA) else one for one in shown])

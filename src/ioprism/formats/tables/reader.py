@@ -28,10 +28,10 @@ import polars as pl
 from ioprism.errors import BrokenTraceError, OverBudgetError
 from ioprism.formats.calls import classify
 from ioprism.formats.isolation import UNREADABLE, columns_of, first_line, is_parquet, until_damage
-from ioprism.formats.reading import LATEST, Budget
+from ioprism.formats.reading import Budget
 from ioprism.formats.text import TORN_END, blocks_of, ends_torn, head
 from ioprism.model.schema import EVENTS, OPERATIONS, PROCESSES, Layer, Operation, file_table
-from ioprism.model.trace import LAYERS, Completeness, Job, Trace, Warn
+from ioprism.model.trace import LATEST, LAYERS, Completeness, Job, Trace, Warn
 from ioprism.text import is_text, read_toml
 
 SECONDS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

@@ -59,6 +59,11 @@ FAINTEST = 0.3  # opacity of a cell in which a call is, however short: visible, 
 Span = tuple[float, float]
 
 
+def _need_calls(figure: str, *, heat_map: bool = True) -> FigureUnavailableError:
+    needs = f"{PER_CALL} or a heat map" if heat_map else PER_CALL
+    return FigureUnavailableError(f"figure {figure!r}", needs=needs, hint=RECORD_CALLS)
+
+
 def _span(document: Document) -> Span:
     """The whole run in seconds, as the page shows it."""
     shown = document.timeline
@@ -70,7 +75,7 @@ def draw_timeline(canvas: Canvas, document: Document) -> None:
     """The calls of every rank over time: one panel for each interface, the program's on top."""
     shown = document.timeline
     if shown.source != "calls" or not shown.marks.height:
-        raise FigureUnavailableError("figure 'timeline'", needs=PER_CALL, hint=RECORD_CALLS)
+        raise _need_calls("timeline", heat_map=False)
     marks = shown.marks.with_columns(
         pl.col("layer").cast(pl.String),
         kind=pl.col("operation").cast(pl.String).replace_strict(
@@ -205,9 +210,7 @@ def draw_bandwidth(canvas: Canvas, document: Document) -> None:
         except NotEnoughDetailError:
             continue
     if not curves:
-        raise FigureUnavailableError(
-            "figure 'bandwidth'", needs=f"{PER_CALL} or a heat map", hint=RECORD_CALLS
-        )
+        raise _need_calls("bandwidth")
     span = _span(document)
     edges = round_bins(span)
     rates = {name: mean_rates(steps, edges) for name, steps in curves.items()}
@@ -254,9 +257,7 @@ def draw_phases(canvas: Canvas, document: Document) -> None:
     layers = {} if document.phases is None else dict(document.phases.layers)
     layers = {name: found for name, found in layers.items() if found.phases}
     if not layers:
-        raise FigureUnavailableError(
-            "figure 'phases'", needs=f"{PER_CALL} or a heat map", hint=RECORD_CALLS
-        )
+        raise _need_calls("phases")
     layers = {name: layers[name] for name in _interfaces(layers)}
     span = _span(document)
     unit = time_unit(span[1] - span[0])
@@ -334,9 +335,7 @@ def draw_heatmap(canvas: Canvas, document: Document) -> None:
     every = {name: _data_marks(document, name) for name in OF_DIRECTION}
     pictures = {name: marks for name, marks in every.items() if marks.height}
     if document.timeline.source == "counters" or not pictures:
-        raise FigureUnavailableError(
-            "figure 'heatmap'", needs=f"{PER_CALL} or a heat map", hint=RECORD_CALLS
-        )
+        raise _need_calls("heatmap")
     span, rows = _span(document), _PictureRows.of(document)
     shape = rows.count, _heat_columns(document, span)
     length = (span[1] - span[0]) / shape[1]

@@ -8,7 +8,8 @@ from typing import Any
 
 from ioprism.comparison.changes import Comparison
 from ioprism.comparison.repetitions import Difference, align_runs
-from ioprism.comparison.steps import Side, diagnosed_stall
+from ioprism.comparison.steps import Side, stall_of
+from ioprism.model.result import pick
 from ioprism.model.verdict import Finding
 from ioprism.report_steps import Document
 from ioprism.reports.to_html.page import shell_page
@@ -16,6 +17,8 @@ from ioprism.reports.to_html.report import picture
 from ioprism.reports.to_terminal.compare import details, metric_row, telling, verdict
 from ioprism.text import printable
 from ioprism.units import format_seconds
+
+JUDGEMENTS = {True: "better", False: "worse", None: ""}
 
 
 def page(comparison: Comparison, before: Side, after: Side) -> str:
@@ -40,23 +43,16 @@ def _data(comparison: Comparison, before: Side, after: Side) -> dict[str, Any]:
         "promise": None if comparison.promise is None else asdict(comparison.promise),
         "causes": [
             {
-                "code": cause.code,
+                **pick(cause, "code", "before", "low", "high", "after", "removed"),
                 "title": printable(cause.title),
-                "before": cause.before,
-                "low": cause.low,
-                "high": cause.high,
-                "after": cause.after,
-                "removed": cause.removed,
             }
             for cause in comparison.causes
         ],
-        "metrics": [[*metric_row(m), _judgement(m.better)] for m in telling(comparison)],
+        "metrics": [[*metric_row(m), JUDGEMENTS[m.better]] for m in telling(comparison)],
         "gone": [_line(finding) for finding in comparison.gone],
         "new": [_line(finding) for finding in comparison.new],
         "kept": [_line(pair.after, pair.before) for pair in comparison.kept],
-        "segments": [
-            {"kind": one.kind, "before": one.before, "after": one.after} for one in segments
-        ],
+        "segments": [pick(one, "kind", "before", "after") for one in segments],
         "runs": drawn,
     }
 
@@ -64,17 +60,7 @@ def _data(comparison: Comparison, before: Side, after: Side) -> dict[str, Any]:
 def _difference(change: Difference | None) -> dict[str, Any] | None:
     if change is None:
         return None
-    return {
-        "before": change.before,
-        "after": change.after,
-        "saved": change.saved,
-        "low": change.low,
-        "high": change.high,
-    }
-
-
-def _judgement(better: bool | None) -> str:
-    return {True: "better", False: "worse", None: ""}[better]
+    return pick(change, "before", "after", "saved", "low", "high")
 
 
 def _line(finding: Finding, before: Finding | None = None) -> dict[str, Any]:
@@ -94,7 +80,7 @@ def _run(name: str, side: Side) -> dict[str, Any]:
         "name": name,
         "warnings": [printable(text) for text in typical.warnings],
         "all": [
-            {"source": _source(one), "seconds": length, "stall": diagnosed_stall(one)[0]}
+            {"source": _source(one), "seconds": length, "stall": stall_of(one)}
             for one, length in zip(side.documents, seconds, strict=True)
         ],
     }

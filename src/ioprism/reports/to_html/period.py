@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.model.arrays import FloatArray, Signal, StepFunction
+from ioprism.model.arrays import FloatArray, Signal
+from ioprism.model.result import pick
 from ioprism.model.trace import Trace
 from ioprism.periodicity.describe import components, fit_waves
 from ioprism.periodicity.detect import Options
@@ -61,7 +62,11 @@ def _data(
         "views": [_view(one, settings) for one in (job.whole, *moving)],
         "periods": [one.to_dict() for one in job.whole.periods],
         "asynchronous": [
-            {**one.to_dict(), "b": _steps(one.required), "t": _steps(one.measured)}
+            {
+                **one.to_dict(),
+                "b": curve(sample(one.required, max_samples=POINTS)),
+                "t": curve(sample(one.measured, max_samples=POINTS)),
+            }
             for one in job.asynchronous
         ],
     }
@@ -70,6 +75,7 @@ def _data(
 def _view(periodicity: Periodicity, settings: PeriodSettings) -> dict[str, Any]:
     """All figures of one signal: of reads, of writes or of both."""
     signal, period = periodicity.signal, periodicity.period
+    window = WINDOW * period.seconds if period else (signal.end - signal.start) / WINDOW
     return {
         "direction": periodicity.direction,
         "verdict": periodicity.summary(),
@@ -84,7 +90,7 @@ def _view(periodicity: Periodicity, settings: PeriodSettings) -> dict[str, Any]:
         "spectrum": spectrum(signal),
         "autocorrelation": _autocorrelation(signal),
         "scalogram": picture_of_periods(scalogram(signal), signal, period),
-        "spectrogram": picture_of_periods(_spectrogram(signal, period), signal, period),
+        "spectrogram": picture_of_periods(spectrogram(signal, window=window), signal, period),
         "levels": _levels(signal, settings.options, period),
         "hybrid": _hybrid(signal, settings.options),
     }
@@ -171,10 +177,6 @@ def _extremes(signal: Signal) -> dict[str, Any]:
     }
 
 
-def _steps(steps: StepFunction) -> dict[str, Any]:
-    return curve(sample(steps, max_samples=POINTS))
-
-
 def curve(signal: Signal) -> dict[str, Any]:
     """Return a signal in at most `POINTS` points, each the highest of its stretch."""
     block = max(1, -(-len(signal.values) // POINTS))
@@ -215,11 +217,6 @@ def picture_of_periods(
     }
 
 
-def _spectrogram(signal: Signal, period: Period | None) -> Scalogram:
-    span = signal.end - signal.start
-    return spectrogram(signal, window=WINDOW * period.seconds if period else span / WINDOW)
-
-
 def rows_that_matter(picture: Scalogram, period: Period | None) -> slice:
     """Return the periods around the answer, and all that have a fair share of the power."""
     power = picture.power.sum(axis=1)
@@ -245,10 +242,7 @@ def _hybrid(signal: Signal, options: Options) -> dict[str, Any] | None:
         return None
     correlation = Signal(signal.start, signal.interval, detected.correlation())
     return {
-        "level": detected.level,
-        "frequency": detected.frequency,
-        "amplitude": detected.amplitude,
-        "phase": detected.phase,
+        **pick(detected, "level", "frequency", "amplitude", "phase"),
         "approximation": curve(detected.approximation),
         "correlation": curve(correlation),
         "ranges": [list(pair) for pair in detected.valid_ranges],

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from ioprism.model.result import pick
 from ioprism.model.schema import OPERATIONS
 from ioprism.model.trace import HEIGHT, LAYERS, TITLES, Trace
 from ioprism.reports.to_html.page import shell_page
@@ -39,14 +40,8 @@ def tracks(trace: Trace, *, ranks: int, start: float, end: float) -> dict[str, A
 
 def about(shown: Timeline) -> dict[str, Any]:
     """Return what a picture says of itself, without its marks."""
-    return {
-        "start": shown.start,
-        "end": shown.end,
-        "calls": shown.calls,
-        "width": shown.width,
-        "source": shown.source,
-        "count": shown.marks.height,
-    }
+    named = pick(shown, "start", "end", "calls", "width", "source")
+    return {**named, "count": shown.marks.height}
 
 
 def _with_marks(trace: Trace, shown: Timeline | None) -> pl.DataFrame:

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import Any
 
 from ioprism.model.result import label, quantity
-from ioprism.model.trace import Trace
 from ioprism.model.verdict import Finding
 from ioprism.periodicity.results import Periodicity
 from ioprism.phase_detection.find import Phases
@@ -48,10 +47,17 @@ def data(document: Document, *, explore: bool = False) -> dict[str, Any]:
 def picture(document: Document, *, explore: bool = False) -> dict[str, Any]:
     """Return what tracks of a job are drawn from."""
     trace, shown = document.trace, document.timeline
+    ranks = shown.marks["rank"].to_numpy()
+    sizes = document.characteristics.request_sizes
     return {
-        **tracks(trace, ranks=_rank_count(trace, shown), start=shown.start, end=shown.end),
+        **tracks(
+            trace,
+            ranks=max(trace.job.ranks or 1, int(ranks.max()) + 1 if len(ranks) else 1),
+            start=shown.start,
+            end=shown.end,
+        ),
         **owners(trace),
-        "sizes": _sizes(document),
+        "sizes": {way: [size.count for size in sizes.get(way, ())] for way in ("read", "write")},
         "files": file_names(trace, shown),
         "stripes": stripes(trace, shown),
         "phases": _phases(document.phases),
@@ -65,12 +71,6 @@ def embedded(shown: Timeline) -> dict[str, Any]:
     packed = pack(shown)
     text = base64.b64encode(packed.deflate()).decode("ascii")
     return {**about(shown), **packed.header(), "data": text}
-
-
-def _rank_count(trace: Trace, shown: Timeline) -> int:
-    """Return how many ranks a picture has rows for."""
-    ranks = shown.marks["rank"].to_numpy()
-    return max(trace.job.ranks or 1, int(ranks.max()) + 1 if len(ranks) else 1)
 
 
 def _findings(document: Document) -> list[dict[str, Any]]:
@@ -147,15 +147,6 @@ def _diagnosis(document: Document) -> dict[str, Any] | None:
         entry["title"] = printable(entry["title"])
         entry["culprit"] = {key: printable(str(value)) for key, value in entry["culprit"].items()}
     return {**plain, "opportunities": hidden}
-
-
-def _sizes(document: Document) -> dict[str, list[int]]:
-    """How many requests of each size class the whole run has, by direction."""
-    sizes = document.characteristics.request_sizes
-    return {
-        direction: [size.count for size in sizes.get(direction, ())]
-        for direction in ("read", "write")
-    }
 
 
 def _phases(phases: Phases | None) -> dict[str, Any]:

@@ -29,13 +29,6 @@ def _data(schedule: Schedule) -> dict[str, Any]:
         }
         for one, name in zip(schedule.outcomes, names, strict=True)
     ]
-    outcomes = [
-        {**one, "name": name}
-        for one, name in zip(schedule.to_dict()["outcomes"], names, strict=True)
-    ]
-    return {
-        **schedule.to_dict(),
-        "verdict": schedule.summary(),
-        "outcomes": outcomes,
-        "lanes": lanes,
-    }
+    plain = schedule.to_dict()
+    outcomes = [{**one, "name": name} for one, name in zip(plain["outcomes"], names, strict=True)]
+    return {**plain, "verdict": schedule.summary(), "outcomes": outcomes, "lanes": lanes}

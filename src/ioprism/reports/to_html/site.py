@@ -31,13 +31,15 @@ def page(story: SiteStory, links: Mapping[str, str] | None = None) -> str:
 def data(story: SiteStory, links: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page shows."""
     totals = story.totals
-    span = f"{day(totals['from'])} to {day(totals['to'])}" if totals["jobs"] else "no time at all"
+    days = dict.fromkeys((day(totals["from"]), day(totals["to"]))) if totals["jobs"] else {}
+    span = " to ".join(days) or "no time at all"
     return {
-        "next": f"{totals['jobs']:,} jobs of {totals['applications']:,} applications, {span}. "
+        "next": f"{format_counted(totals['jobs'], 'job')} of "
+        f"{format_counted(totals['applications'], 'application')}, {span}. "
         f"I/O stalls them for {_hours(totals['io_stall_node_hours'])} node-hours.",
         "line": _line(totals["saving_node_hours"], totals["node_hours"]),
         "facts": [
-            ["from", span],
+            ["dates", span],
             ["jobs", f"{totals['jobs']:,}"],
             ["applications", f"{totals['applications']:,}"],
             ["users", f"{totals['users']:,}"],

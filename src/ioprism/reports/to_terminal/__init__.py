@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ioprism.model.arrays import FloatArray, Signal
+from ioprism.model.result import in_words
 from ioprism.model.trace import Job
 from ioprism.text import harmless, printable, shorten
 from ioprism.units import format_counted, format_moment, format_seconds
@@ -168,6 +169,14 @@ def table(
             _print_row(console, parts, [widths[number] for number in shown])
     if left_out:
         prose(console, f"({', '.join(left_out)}: in a wider terminal)", style="dim", indent=GAP)
+
+
+def row(kinds: str, *values: object) -> tuple[str | Text, ...]:
+    """Return the cells of a row: numbers in the units of their kinds; None is left empty."""
+    return tuple(
+        value if isinstance(value, Text) else "" if value is None else in_words(kind, value)  # type: ignore[arg-type]
+        for kind, value in zip(kinds.split(), values, strict=True)
+    )
 
 
 def _shares(

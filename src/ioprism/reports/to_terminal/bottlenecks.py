@@ -43,7 +43,8 @@ def show_bottlenecks(
         listed = [b for b in bottlenecks.bottlenecks if b.view == view.view]
         if view.bottlenecks:
             groups = {g.ids[0]: g for g in bottlenecks.groups if g.view == view.view}
-            heading(console, _view_title(view))
+            records = format_counted(view.records, "record")
+            heading(console, f"{' → '.join(view.view)}: {records}")
             console.print(_tree(view, listed, groups, page=page, top=top))
     heading(console, "In all")
     facts(console, _summary(bottlenecks))
@@ -128,10 +129,6 @@ def _sizes(totals: Totals) -> Iterator[tuple[str, str]]:
             bar = "█" * round(BAR * share)
             yield label, f"{SIZE_NAMES[number]:>18}  {share:6.1%} {bar}"
             label = ""
-
-
-def _view_title(view: ViewSummary) -> str:
-    return f"{' → '.join(view.view)}: {format_counted(view.records, 'record')}"
 
 
 def _tree(

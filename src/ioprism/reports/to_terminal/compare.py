@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from ioprism.comparison.changes import CauseChange, Comparison, Kept, Metric
+from ioprism.comparison.changes import CauseChange, Comparison, Kept, Metric, Promise
 from ioprism.comparison.repetitions import Difference, runs_needed
 from ioprism.model.result import label, quantity
 from ioprism.model.verdict import Finding
@@ -52,12 +52,16 @@ def change(metric: Metric) -> str:
     if ratio >= MANY_TIMES:
         return f"over {MANY_TIMES:,} times as much"
     if ratio >= 2:
-        return f"{ratio:.2g} times as much" if ratio < 100 else f"{ratio:.0f} times as much"
+        return f"{_two_digits(ratio)} times as much"
     if 0 < ratio <= 1 / MANY_TIMES:
         return f"less than 1/{MANY_TIMES:,}"
     if 0 < ratio <= 0.5:
-        return f"1/{1 / ratio:.2g}" if ratio > 0.01 else f"1/{1 / ratio:.0f}"
+        return f"1/{_two_digits(1 / ratio)}"
     return f"{ratio - 1:+.0%}".replace("-", "−")
+
+
+def _two_digits(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
 
 
 def verdict(comparison: Comparison) -> str:
@@ -83,17 +87,14 @@ def details(comparison: Comparison) -> list[str]:
             f"{format_seconds(stall.after)} after{_interval(stall)}."
         )
     if comparison.promise is not None and comparison.runtime is not None:
-        lines.append(_kept_promise(comparison))
+        lines.append(_kept_promise(comparison.promise, comparison.runtime))
     time = comparison.runtime
     if time is not None and time.noise is not None:
         lines.append(_repetitions(comparison, time.noise))
     return lines
 
 
-def _kept_promise(comparison: Comparison) -> str:
-    promise, time = comparison.promise, comparison.runtime
-    if promise is None or time is None:
-        return ""
+def _kept_promise(promise: Promise, time: Difference) -> str:
     causes = ", ".join(promise.codes)
     said = (
         f"{format_seconds(promise.seconds)} ({format_seconds(promise.low)} to "
@@ -123,12 +124,9 @@ def _repetitions(comparison: Comparison, noise: float) -> str:
 def _interval(difference: Difference) -> str:
     if difference.low is None or difference.high is None:
         return ""
-    low, high = (_signed_seconds(number) for number in (difference.low, difference.high))
+    ends = (format_seconds(number) for number in (difference.low, difference.high))
+    low, high = (end.replace("-", "−") for end in ends)
     return f" (saved {low} to {high}, 95 % interval)"
-
-
-def _signed_seconds(seconds: float) -> str:
-    return f"−{format_seconds(-seconds)}" if seconds < 0 else format_seconds(seconds)
 
 
 def _direction(difference: Difference) -> str:
@@ -136,8 +134,7 @@ def _direction(difference: Difference) -> str:
     if change is None or abs(change) < 0.005:
         return "unchanged"
     if change >= 1:
-        ratio = 1 + change
-        return f"{ratio:.2g} times as long" if ratio < 100 else f"{ratio:.0f} times as long"
+        return f"{_two_digits(1 + change)} times as long"
     return f"{'shorter' if change < 0 else 'longer'} by {_share(difference)}"
 
 
@@ -156,12 +153,33 @@ def show_comparison(comparison: Comparison, console: Console) -> None:
     _causes(console, comparison.causes)
     heading(console, "Numbers")
     table(console, ("", "before", "after", "change"), [_row(m) for m in telling(comparison)])
-    _list(console, "Findings that are gone", comparison.gone)
-    _list(console, "New findings", comparison.new)
-    if comparison.kept:
-        heading(console, "Findings that stay")
-        for pair in comparison.kept:
-            prose(console, _stays(pair), indent=2)
+    for title, findings in (
+        ("Findings that are gone", [(one, _stake(one)) for one in comparison.gone]),
+        ("New findings", [(one, _stake(one)) for one in comparison.new]),
+        ("Findings that stay", [(pair.after, _change_of(pair)) for pair in comparison.kept]),
+    ):
+        if findings:
+            heading(console, title)
+        for finding, time in findings:
+            text = Text.assemble(
+                (finding.severity.value.upper().ljust(5), STYLES[finding.severity]),
+                printable(finding.title),
+                (time, "bold"),
+                overflow="fold",
+            )
+            prose(console, text, indent=2)
+
+
+def _stake(finding: Finding) -> str:
+    stake = finding.seconds_at_stake
+    return f"  {format_seconds(stake)} at stake" if stake else ""
+
+
+def _change_of(pair: Kept) -> str:
+    before, after = pair.before.seconds_at_stake, pair.after.seconds_at_stake
+    if before is None or after is None:
+        return ""
+    return f"  {format_seconds(before)} → {format_seconds(after)}"
 
 
 def _causes(console: Console, causes: Sequence[CauseChange]) -> None:
@@ -183,32 +201,6 @@ def _row(metric: Metric) -> tuple[str | Text, ...]:
     name, before, after, change = metric_row(metric)
     style = {True: "green", False: "red", None: ""}[metric.better]
     return name, before, after, Text(change, style=style)
-
-
-def _list(console: Console, title: str, findings: Sequence[Finding]) -> None:
-    if not findings:
-        return
-    heading(console, title)
-    for finding in findings:
-        stake = finding.seconds_at_stake
-        time = f"  {format_seconds(stake)} at stake" if stake else ""
-        prose(console, _line(finding, time), indent=2)
-
-
-def _stays(pair: Kept) -> Text:
-    before, after = pair.before.seconds_at_stake, pair.after.seconds_at_stake
-    if before is None or after is None:
-        return _line(pair.after, "")
-    return _line(pair.after, f"  {format_seconds(before)} → {format_seconds(after)}")
-
-
-def _line(finding: Finding, time: str) -> Text:
-    return Text.assemble(
-        (finding.severity.value.upper().ljust(5), STYLES[finding.severity]),
-        printable(finding.title),
-        (time, "bold"),
-        overflow="fold",
-    )
 
 
 CHECK_STYLES = {"ok": "green", "missing": "yellow", "no": "red"}
@@ -245,38 +237,32 @@ def show_end(
 ) -> None:
     """Say how the run ended, and what the tracer added to it."""
     heading(console, f"Recorded {format_seconds(run.seconds)}: {end_text(run)}")
-    rows = []
+    facts(console, _end_facts(recording, run, overhead))
+
+
+def _end_facts(
+    recording: Recording, run: RecordedRun, overhead: Overhead | None
+) -> Iterator[tuple[str, str]]:
     if overhead is not None:
         share = overhead.seconds / run.seconds if run.seconds > 0 else 0.0
-        rows.append(
-            (
-                "overhead",
-                f"about {format_seconds(overhead.seconds)} over all processes ({share:.0%} of the "
-                f"run time): {format_counted(overhead.calls, 'call')} of "
-                f"{format_counted(overhead.processes, 'process', 'processes')}",
-            )
+        processes = format_counted(overhead.processes, "process", "processes")
+        yield (
+            "overhead",
+            f"about {format_seconds(overhead.seconds)} over all processes ({share:.0%} of the "
+            f"run time): {format_counted(overhead.calls, 'call')} of {processes}",
         )
     if recording.untraced_seconds is not None:
-        added = run.seconds - recording.untraced_seconds
-        rows.append(
-            (
-                "untraced",
-                f"{format_seconds(recording.untraced_seconds)} without the tracer: it added "
-                f"{format_seconds(max(added, 0.0))}",
-            )
-        )
+        untraced = format_seconds(recording.untraced_seconds)
+        added = format_seconds(max(run.seconds - recording.untraced_seconds, 0.0))
+        yield "untraced", f"{untraced} without the tracer: it added {added}"
     if run.left_running:
-        rows.append(
-            (
-                "still running",
-                f"{format_counted(run.left_running, 'process', 'processes')} that the program "
-                "started; what they do from now on is not in the report",
-            )
+        left = format_counted(run.left_running, "process", "processes")
+        yield (
+            "still running",
+            f"{left} that the program started; what they do from now on is not in the report",
         )
     if len(recording.runs) > 1:
-        times = ", ".join(format_seconds(one.seconds) for one in recording.runs)
-        rows.append(("runs", times))
-    facts(console, rows)
+        yield "runs", ", ".join(format_seconds(one.seconds) for one in recording.runs)
 
 
 def end_text(run: RecordedRun) -> str:

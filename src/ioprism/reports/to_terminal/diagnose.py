@@ -14,11 +14,10 @@ from ioprism.diagnosis.rules.registry import Insights
 from ioprism.model.result import label, quantity
 from ioprism.model.trace import Job
 from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Severity
-from ioprism.reports.to_terminal import bars, code, heading, name, prose, show_job, table
+from ioprism.reports.to_terminal import bars, code, heading, name, prose, row, show_job, table
 from ioprism.text import printable
 from ioprism.units import (
     format_amount,
-    format_bytes,
     format_count,
     format_counted,
     format_rate,
@@ -143,15 +142,10 @@ def _show_stages(verdict: Verdict, console: Console) -> None:
         return
     heading(console, "Stages of the program")
     rows = [
-        (
-            stage.name,
-            format_seconds(stage.seconds),
-            format_seconds(stage.unoverlapped),
-            f"{stage.share:.0%}",
-            " ".join(f"{epoch.share:.0%}" for epoch in stage.epochs[:MAX_EPOCHS]),
-        )
+        row("text seconds seconds text text", stage.name, stage.seconds, stage.unoverlapped,
+            f"{stage.share:.0%}", " ".join(f"{e.share:.0%}" for e in stage.epochs[:MAX_EPOCHS]))
         for stage in verdict.stages
-    ]
+    ]  # fmt: skip
     columns = ("stage", "time", "not overlapped", "of the run", "of each epoch")
     table(console, columns, rows)
 
@@ -182,28 +176,18 @@ def _show_cause(cause: Cause, number: int, console: Console) -> None:
         code(console, item.snippet or "", indent=6)
 
 
-def _row(name: str, group: CallGroup) -> tuple[str, ...]:
-    return (
-        name,
-        format_count(group.count),
-        "–" if group.bytes is None else format_bytes(group.bytes),
-        "–" if group.median_seconds is None else format_seconds(group.median_seconds),
-        "–" if group.rate is None else format_rate(group.rate),
-    )
+def _row(name: str, group: CallGroup) -> tuple[str | Text, ...]:
+    numbers = (group.count, group.bytes, group.median_seconds, group.rate)
+    cells = row("count bytes seconds rate", *numbers)
+    return (name, *(cell or "–" for cell in cells))
 
 
 def _show_ledger(verdict: Verdict, console: Console) -> None:
     if not verdict.ledger or not verdict.io_stall.seconds:
         return
     heading(console, "Where the stall time goes")
-    table(
-        console,
-        ("", "time"),
-        [
-            (LEDGER.get(line.what, line.what), format_seconds(line.seconds))
-            for line in verdict.ledger
-        ],
-    )
+    rows = [(LEDGER.get(one.what, one.what), format_seconds(one.seconds)) for one in verdict.ledger]
+    table(console, ("", "time"), rows)
 
 
 STYLES = {
@@ -318,10 +302,10 @@ def _show_serious(
 
 
 def _show_details(finding: Finding, console: Console, *, everything: bool, advice: bool) -> None:
-    rows = finding.details if everything else finding.details[:DETAILS]
-    for row in rows:
-        prose(console, detail(row), indent=10)
-    left = len(finding.details) - len(rows)
+    shown = finding.details if everything else finding.details[:DETAILS]
+    for details_of in shown:
+        prose(console, detail(details_of), indent=10)
+    left = len(finding.details) - len(shown)
     if left:
         prose(console, Text(f"… and {left} more (--all shows them)", "dim"), indent=10)
     for one in finding.recommendations if advice else ():

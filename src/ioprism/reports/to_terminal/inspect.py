@@ -17,12 +17,12 @@ from ioprism.formats.registry import FACTS, Reader, Unavailable
 from ioprism.inspection import FindingInspection
 from ioprism.model.result import label, quantity
 from ioprism.model.verdict import Finding
-from ioprism.reports.to_terminal import facts, heading, name, table
+from ioprism.reports.to_terminal import facts, heading, name, row, table
 from ioprism.reports.to_terminal.bottlenecks import record_name
 from ioprism.reports.to_terminal.diagnose import STYLES, detail
 from ioprism.settings import Thresholds
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_seconds
+from ioprism.units import format_seconds
 
 
 def show_inspection(inspection: Inspection | FindingInspection, console: Console) -> None:
@@ -52,8 +52,8 @@ def _finding_facts(finding: Finding) -> Iterator[tuple[str, str | Text]]:
         yield label(evidence), quantity(evidence, value)
     for number, (limit_of, value) in enumerate(finding.threshold.items()):
         yield "" if number else "limits", f"{label(limit_of)} {quantity(limit_of, value)}"
-    for number, row in enumerate(finding.details):
-        yield "" if number else "worst", detail(row)
+    for number, one in enumerate(finding.details):
+        yield "" if number else "worst", detail(one)
     for number, advice in enumerate(finding.recommendations):
         yield "" if number else "advice", advice.text
 
@@ -73,23 +73,17 @@ def _bottleneck_facts(bottleneck: Bottleneck) -> Iterator[tuple[str, str | Text]
 def _part_rows(perspective: str, parts: pl.DataFrame) -> Iterator[tuple[str | Text, ...]]:
     for part, time, calls, size in parts.iter_rows():
         shown = f"from {part:g} s" if perspective == "time" and part is not None else part
-        yield (
-            name(None if shown is None else str(shown)),
-            format_seconds(time),
-            format_count(calls),
-            format_bytes(size),
-        )
+        named = name(None if shown is None else str(shown))
+        yield row("text seconds count bytes", named, time, round(calls), size)
 
 
 def _call_rows(calls: pl.DataFrame) -> Iterator[tuple[str | Text, ...]]:
     for call in calls.iter_rows(named=True):
-        yield (
-            name(call["function"] or call["operation"]),
-            format_seconds(call["seconds"]),
-            f"{call['start']:.3f} s",
-            "" if call["bytes"] is None else format_bytes(call["bytes"]),
+        yield row(
+            "text seconds text bytes text", name(call["function"] or call["operation"]),
+            call["seconds"], f"{call['start']:.3f} s", call["bytes"],
             Text.assemble(name(call["process"]), "  ", name(call["file"])),
-        )
+        )  # fmt: skip
 
 
 def show_formats(known: Sequence[Reader | Unavailable], console: Console) -> None:

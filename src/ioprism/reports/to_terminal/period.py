@@ -67,12 +67,11 @@ def show_parts(parts: Sequence[PartPeriodicity], console: Console, *, key: str) 
         (
             name(part.name),
             format_bytes(part.bytes),
-            format_seconds(part.periodicity.period.seconds) if part.periodicity.period else "none",
-            f"{part.periodicity.period.false_alarm_probability:.1e}"
-            if part.periodicity.period
-            else "",
+            format_seconds(period.seconds) if period else "none",
+            f"{period.false_alarm_probability:.1e}" if period else "",
         )
         for part in parts
+        for period in (part.periodicity.period,)
     ]
     table(console, (key, "bytes", "period", "false alarm"), rows)
 
@@ -152,13 +151,10 @@ def _facts(period: Period, periodicity: Periodicity) -> list[tuple[str, str | Te
         ("holds in", _ranges(period)),
     ]
     if period.bytes_share is not None and period.time_share is not None:
-        what = (
-            "bytes" if periodicity.direction == "both" else f"bytes of all {periodicity.direction}s"
-        )
-        shares = (
-            f"{_share(period.bytes_share)} of the {what}, {_share(period.time_share)} of the time"
-        )
-        rows.append(("explains", shares))
+        way = periodicity.direction
+        what = "bytes" if way == "both" else f"bytes of all {way}s"
+        time = f"{_share(period.time_share)} of the time"
+        rows.append(("explains", f"{_share(period.bytes_share)} of the {what}, {time}"))
     if period.phases and period.confirmed is not None:
         shown = f"{len(period.phases)}, of which `ioprism phases` shows {period.confirmed}"
         rows.append(("phases", shown))
@@ -241,11 +237,8 @@ def _components(periodicity: Periodicity, console: Console) -> None:
     ]
     table(console, ("frequency", "amplitude", "phase"), rows)
     if periodicity.fit:
-        gain = (
-            1 - periodicity.fit.mse_after / periodicity.fit.mse_before
-            if periodicity.fit.mse_before
-            else 0.0
-        )
+        before, after = periodicity.fit.mse_before, periodicity.fit.mse_after
+        gain = 1 - after / before if before else 0.0
         console.print(f"  fitting lowered the mean square error by {gain:.1%}")
 
 

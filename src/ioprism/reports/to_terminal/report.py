@@ -10,7 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-from ioprism.characteristics.details import CommonSize, Details, FileGroup, MpiTime
+from ioprism.characteristics.details import Details, FileGroup, MpiTime
 from ioprism.characteristics.totals import (
     Amount,
     CeilingComparison,
@@ -20,7 +20,7 @@ from ioprism.characteristics.totals import (
 )
 from ioprism.model.arrays import FloatArray
 from ioprism.model.result import label, quantity
-from ioprism.model.trace import TITLES, Job
+from ioprism.model.trace import TITLES
 from ioprism.model.verdict import SERIOUS, Finding
 from ioprism.report_steps import Document
 from ioprism.reports.sheets import first_advice, job_facts
@@ -31,6 +31,7 @@ from ioprism.reports.to_terminal import (
     name,
     picture_width,
     prose,
+    row,
     show_job,
     table,
     time_axis,
@@ -61,8 +62,12 @@ def show_characteristics(characteristics: Characteristics, console: Console) -> 
     table(
         console,
         ("", "calls", "bytes", "time", "rate in calls"),
-        [_row(kind, amount) for kind, amount in characteristics.by_operation.items()],
-    )
+        [
+            row("text count bytes seconds rate", kind, one.operations, one.bytes, one.time,
+                one.bytes / one.time if one.time > 0 and one.bytes else None)
+            for kind, one in characteristics.by_operation.items()
+        ],
+    )  # fmt: skip
     heading(console, "Through which interface")
     table(
         console,
@@ -88,7 +93,8 @@ def _show_details(details: Details, console: Console) -> None:
     for title, common in sizes:
         if common:
             heading(console, title)
-            table(console, ("", "bytes", "requests"), [_size_row(one) for one in common])
+            rows = [row("text count count", one.layer, one.bytes, one.count) for one in common]
+            table(console, ("", "bytes", "requests"), rows)
     groups = [("By type of file", details.file_types), ("By mount", details.mounts)]
     for title, listed in groups:
         if listed:
@@ -101,7 +107,7 @@ def _show_details(details: Details, console: Console) -> None:
     if details.performance:
         heading(console, "Performance as Darshan estimates it (by the slowest rank)")
         rows = [
-            (one.layer, format_bytes(one.bytes), format_seconds(one.seconds), format_rate(one.rate))
+            row("text bytes seconds rate", one.layer, one.bytes, one.seconds, one.rate)
             for one in details.performance
         ]
         table(console, ("", "bytes", "time", "rate"), rows)
@@ -109,20 +115,12 @@ def _show_details(details: Details, console: Console) -> None:
         _show_mpi(details.mpi, console)
 
 
-def _size_row(size: CommonSize) -> tuple[str, ...]:
-    return size.layer, format_count(size.bytes), format_count(size.count)
-
-
 def _group_row(group: FileGroup) -> tuple[str | Text, ...]:
     kind = "" if group.filesystem is None else f" ({printable(group.filesystem)})"
-    return (
-        f"{printable(group.name) or '(none)'}{kind}",
-        format_count(group.files),
-        format_count(group.operations),
-        format_bytes(group.bytes_read),
-        format_bytes(group.bytes_written),
-        format_seconds(group.time),
-    )
+    return row(
+        "text count count bytes bytes seconds", f"{printable(group.name) or '(none)'}{kind}",
+        group.files, group.operations, group.bytes_read, group.bytes_written, group.time,
+    )  # fmt: skip
 
 
 def _show_mpi(mpi: MpiTime, console: Console) -> None:
@@ -134,7 +132,7 @@ def _show_mpi(mpi: MpiTime, console: Console) -> None:
     if mpi.waiting is not None:
         rows.append(("waiting in it", f"{format_seconds(mpi.waiting)} for other ranks"))
     facts(console, rows)
-    calls = [(one.name, format_count(one.count), format_seconds(one.time)) for one in mpi.calls]
+    calls = [row("text count seconds", one.name, one.count, one.time) for one in mpi.calls]
     table(console, ("", "calls", "time"), calls)
 
 
@@ -145,70 +143,36 @@ def _show_amplification(characteristics: Characteristics, console: Console) -> N
     heading(console, "Amplification between layers")
     columns = ("", "bytes above", "bytes below", "requests above", "below", "read beyond")
     rows = [
-        (
-            f"{TITLES[one.upper]} → {TITLES[one.lower]}",
-            format_bytes(one.bytes_above),
-            format_bytes(one.bytes_below),
-            format_count(one.requests_above),
-            format_count(one.requests_below),
-            format_bytes(one.extra_read_bytes),
-        )
+        row("text bytes bytes count count bytes", f"{TITLES[one.upper]} → {TITLES[one.lower]}",
+            one.bytes_above, one.bytes_below, one.requests_above, one.requests_below,
+            one.extra_read_bytes)
         for one in characteristics.amplification
-    ]
+    ]  # fmt: skip
     table(console, columns, rows)
 
 
 def _job_facts(characteristics: Characteristics) -> list[tuple[str, str | Text]]:
-    job = characteristics.job
-    rows: list[tuple[str, str | Text]] = [
+    job, hosts, seconds = characteristics.job, characteristics.hosts, characteristics.io_time
+    nodes = "" if hosts is None else f" on {format_counted(hosts, 'host')}"
+    time = f"{format_seconds(seconds)} summed over ranks"
+    if job.runtime and job.ranks:
+        time += f", {seconds / (job.runtime * job.ranks):.1%} of their run time"
+    return [
         ("program", name(job.executable)),
         ("started", format_moment(job.start_time)),
         ("ran for", format_seconds(job.runtime)),
-        ("ranks", _ranks(characteristics)),
+        ("ranks", f"{format_count(job.ranks)}{nodes}"),
         ("files", format_count(characteristics.files)),
-        ("time in I/O", _io_share(characteristics.io_time, job)),
+        ("time in I/O", time),
     ]
-    return rows
 
 
-def _ranks(characteristics: Characteristics) -> str:
-    hosts = (
-        ""
-        if characteristics.hosts is None
-        else f" on {format_counted(characteristics.hosts, 'host')}"
-    )
-    return f"{format_count(characteristics.job.ranks)}{hosts}"
-
-
-def _io_share(seconds: float, job: Job) -> str:
-    text = f"{format_seconds(seconds)} summed over ranks"
-    if job.runtime and job.ranks:
-        text += f", {seconds / (job.runtime * job.ranks):.1%} of their run time"
-    return text
-
-
-def _row(kind: str, amount: Amount) -> tuple[str, ...]:
-    rate = amount.bytes / amount.time if amount.time > 0 and amount.bytes else None
-    return (
-        kind,
-        format_count(amount.operations),
-        format_bytes(amount.bytes),
-        format_seconds(amount.time),
-        format_rate(rate) if rate is not None else "",
-    )
-
-
-def _layer_row(layer: str, amounts: Mapping[str, Amount]) -> tuple[str, ...]:
+def _layer_row(layer: str, amounts: Mapping[str, Amount]) -> tuple[str | Text, ...]:
     read, write, metadata = (amounts[kind] for kind in ("read", "write", "metadata"))
-    return (
-        layer,
-        format_count(read.operations),
-        format_bytes(read.bytes),
-        format_count(write.operations),
-        format_bytes(write.bytes),
-        format_count(metadata.operations),
-        format_seconds(read.time + write.time + metadata.time),
-    )
+    return row(
+        "text count bytes count bytes count seconds", layer, read.operations, read.bytes,
+        write.operations, write.bytes, metadata.operations, read.time + write.time + metadata.time,
+    )  # fmt: skip
 
 
 def _size_rows(sizes: tuple[SizeCount, ...]) -> list[tuple[str, ...]]:
@@ -328,8 +292,8 @@ def _pictures(shown: Timeline, console: Console) -> None:
         if not heights.any():
             continue
         heading(console, f"Bytes {verb} over time")
-        for row in bars(heights, rows=ROWS):
-            console.print(Text(f"  {row}", style="cyan" if direction == "read" else "yellow"))
+        for line in bars(heights, rows=ROWS):
+            console.print(Text(f"  {line}", style="cyan" if direction == "read" else "yellow"))
         console.print(time_axis(shown.start, shown.end, width))
 
 
@@ -354,14 +318,10 @@ def _files(document: Document, console: Console) -> None:
     folder, names = split_paths(rows["path"].to_list())
     heading(console, "Where the time goes" + (f", in {folder}" if folder else ""))
     lines = [
-        (
-            name(short),
-            row["layer"],
-            format_seconds(row["seconds"]),
-            format_bytes(row["bytes_read"] + row["bytes_written"]),
-        )
-        for short, row in zip(names, rows.iter_rows(named=True), strict=True)
-    ]
+        row("text text seconds bytes", name(short), file["layer"], file["seconds"],
+            file["bytes_read"] + file["bytes_written"])
+        for short, file in zip(names, rows.iter_rows(named=True), strict=True)
+    ]  # fmt: skip
     table(console, ("file", "interface", "time", "bytes"), lines)
 
 

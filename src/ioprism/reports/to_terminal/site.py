@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Any
 
 from rich.console import Console
@@ -14,23 +15,32 @@ from ioprism.scheduling.result import BASELINE, Interval, PolicyOutcome, Schedul
 from ioprism.site.events import SiteEvent
 from ioprism.site.summary import SiteTable
 from ioprism.text import printable
-from ioprism.units import format_bytes, format_count, format_counted, format_rate, format_seconds
+from ioprism.units import (
+    column_unit,
+    format_bytes,
+    format_count,
+    format_counted,
+    format_number,
+    format_rate,
+    format_seconds,
+)
 
 # Subject -> columns: title, key, how it is written.
-_HOURS = (("node-hours", "node_hours"), ("stalled", "io_stall_node_hours"),
-          ("could save", "saving_node_hours"))  # fmt: skip
-_PEERS = (("against peers: worst tenth", "relative_rate_worst_tenth"),
-          ("median", "relative_rate"))  # fmt: skip
+_SAVING = ("could save (node-h)", "saving_node_hours")
+_HOURS = (("used (node-h)", "node_hours"), ("stalled (node-h)", "io_stall_node_hours"),
+          _SAVING)  # fmt: skip
+_PEERS = (("worst tenth against peers", "relative_rate_worst_tenth"),
+          ("median against peers", "relative_rate"))  # fmt: skip
 UNKNOWN = "unknown"  # the log does not tell
 NONE = "none"  # there is no cause
 NOT_JUDGED = "not judged"  # the log has too little data
 COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "jobs": (("application", "application"), ("user", "user"), ("started", "start"),
-             ("ranks", "ranks"), *_HOURS, ("first cause", "first_cause")),
+    "jobs": (("job", "label"), ("application", "application"), ("user", "user"),
+             ("started", "start"), ("ranks", "ranks"), *_HOURS, ("main cause", "first_cause")),
     "applications": (("application", "application"), ("jobs", "jobs"), ("not judged", "not_judged"),
-                     ("users", "users"), *_HOURS, ("first cause", "savings")),
+                     ("users", "users"), *_HOURS, ("main cause", "savings")),
     "users": (("user", "user"), ("jobs", "jobs"), ("not judged", "not_judged"), *_HOURS,
-              ("first cause", "savings")),
+              ("main cause", "savings")),
     "targets": (("file system", "file_system"), ("target", "target"), ("jobs", "jobs"),
                 ("moved", "bytes"), ("rate", "rate"), *_PEERS),
     "hosts": (("node", "host"), ("jobs", "jobs"), ("moved", "bytes"), ("rate", "rate"), *_PEERS),
@@ -38,23 +48,25 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
               ("read", "bytes_read"), ("written", "bytes_written"), ("request", "request_bytes"),
               ("I/O time", "seconds"), ("rate", "rate")),
     "causes": (("cause", "code"), ("jobs", "jobs"), ("applications", "applications"),
-               ("users", "users"), ("could save", "saving_node_hours")),
-    "periods": (("application", "application"), ("jobs", "jobs"), ("node-hours", "node_hours"),
-                ("of", "period_of"), ("period", "period"), ("duty", "duty_cycle"),
+               ("users", "users"), _SAVING),
+    "periods": (("application", "application"), ("jobs", "jobs"), _HOURS[0],
+                ("direction", "period_of"), ("period", "period"), ("duty cycle", "duty_cycle"),
                 ("per phase", "phase_bytes"), ("confidence", "period_confidence")),
 }  # fmt: skip
 
-# Columns that a narrow terminal leaves out, the first of them first.
+# Columns that a narrow terminal leaves out, by key, the first of them first.
 LEAST: Mapping[str, tuple[str, ...]] = {
-    "jobs": ("ranks", "user", "node-hours", "started"),
-    "applications": ("not judged", "users", "node-hours"),
-    "users": ("not judged", "node-hours"),
-    "targets": ("jobs", "median", "moved"),
-    "hosts": ("jobs", "median", "moved"),
-    "files": ("rate", "request", "I/O time", "jobs"),
+    "jobs": ("ranks", "node_hours", "user", "start", "io_stall_node_hours"),
+    "applications": ("not_judged", "users", "node_hours"),
+    "users": ("not_judged", "node_hours"),
+    "targets": ("jobs", "relative_rate", "bytes"),
+    "hosts": ("jobs", "relative_rate", "bytes"),
+    "files": ("rate", "request_bytes", "seconds", "jobs"),
     "causes": ("users", "applications"),
-    "periods": ("duty", "node-hours", "per phase"),
+    "periods": ("duty_cycle", "node_hours", "phase_bytes"),
 }
+SIZES = ("bytes", "phase_bytes", "bytes_read", "bytes_written", "request_bytes")
+SHARES = ("relative_rate", "relative_rate_worst_tenth", "duty_cycle", "period_confidence")
 CHANGED = {"request_bytes": "request size", "collective": "collective calls",
            "metadata": "metadata calls", "operations": "reads and writes",
            "io_stall_share": "I/O stall time"}  # fmt: skip
@@ -63,11 +75,14 @@ CHANGED = {"request_bytes": "request size", "collective": "collective calls",
 def show_site(site_table: SiteTable, console: Console) -> None:
     """Print a table, and what happened."""
     columns = COLUMNS[site_table.subject]
-    heading(console, f"{site_table.subject.capitalize()}")
-    rows = [tuple(_cell(key, row) for _, key in columns) for row in site_table.rows]
-    table(console, tuple(title for title, _ in columns), rows, least=LEAST[site_table.subject])
-    if any(key == "saving_node_hours" for _, key in columns):
-        prose(console, "stalled, could save: in node-hours", style="dim", indent=2)
+    shown, total = len(site_table.rows), site_table.total
+    heading(console, site_table.subject.capitalize() + f" ({shown} of {total})" * (shown < total))
+    units = {key: _unit(key, site_table.rows) for _, key in columns}
+    titles = {key: f"{title} ({units[key][0]})" if units[key][0] else title
+              for title, key in columns}  # fmt: skip
+    rows = [tuple(_cell(key, row, units[key][1]) for key in titles) for row in site_table.rows]
+    least = [titles[key] for key in LEAST[site_table.subject]]
+    table(console, tuple(titles.values()), rows, least=least)
     if site_table.note and any(key == "node_hours" for _, key in columns):
         prose(console, site_table.note, style="dim", indent=2)
     if site_table.events:
@@ -147,7 +162,20 @@ def main_cause(row: Mapping[str, Any]) -> str:
     return NOT_JUDGED if every or row.get("status") == "cannot-judge" else NONE
 
 
-def _cell(key: str, row: Mapping[str, Any]) -> str:
+def _unit(key: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, int]:
+    """Return the unit of a column, so that its numbers can be compared, and its size."""
+    if key in ("seconds", "period"):
+        return "s", 1
+    if key not in (*SIZES, "rate"):
+        return "", 1
+    together = ("bytes_read", "bytes_written") if key.startswith("bytes_") else (key,)
+    unit, size = column_unit(row.get(one) for row in rows for one in together)
+    return (f"{unit}/s" if key == "rate" else unit), size
+
+
+def _cell(key: str, row: Mapping[str, Any], unit: int) -> str | Text:
+    if key == "label":
+        return name(row["job_id"] or PurePath(row["path"]).name)
     if key in ("savings", "first_cause"):
         return main_cause(row)
     value = row.get("file", row.get("pattern")) if key == "name" else row.get(key)
@@ -155,26 +183,13 @@ def _cell(key: str, row: Mapping[str, Any]) -> str:
         return NOT_JUDGED if row.get("status") == "cannot-judge" else UNKNOWN
     if key == "start":
         return day(value)
-    if key in ("bytes", "phase_bytes", "bytes_read", "bytes_written", "request_bytes"):
-        return format_bytes(value)
-    if key in ("seconds", "period"):
-        return format_seconds(value)
-    if key == "rate":
-        return format_rate(value)
-    if key in ("relative_rate", "relative_rate_worst_tenth", "duty_cycle", "period_confidence"):
+    if key in SHARES:
         return f"{value:.0%}"
-    if key == "node_hours" and (row.get("nodes_estimated") or row.get("estimated_share")):
-        return f"~{hours(value)}"
-    if isinstance(value, float):
-        return hours(value)
+    if isinstance(value, float) or key in SIZES:
+        number = format_number(value / unit)
+        guess = key == "node_hours" and (row.get("nodes_estimated") or row.get("estimated_share"))
+        return f"~{number}" if guess and number != "<0.001" else number
     return format_count(value) if isinstance(value, int) else printable(str(value))
-
-
-def hours(value: float) -> str:
-    """Show node-hours with as many digits as tell small jobs apart: 1,234, 5.68, 0.012."""
-    if 0 < value < 0.001:
-        return "<0.001"
-    return f"{value:,.0f}" if value >= 100 or not value else f"{value:.{2 if value < 1 else 3}g}"
 
 
 MOST_JOBS = 12

@@ -12,7 +12,15 @@ from pathlib import Path
 
 import polars as pl
 
-from ioprism.model.counters import COUNTERS, FILE_SYSTEM, NODE_TOTAL, SECOND, ReadingOptions, Tally
+from ioprism.model.counters import (
+    COUNTERS,
+    FILE_SYSTEM,
+    LATEST,
+    NODE_TOTAL,
+    SECOND,
+    ReadingOptions,
+    Tally,
+)
 from ioprism.servers.formats.records import (
     DAMAGED,
     CounterRows,
@@ -31,15 +39,13 @@ HEAD = ("n", "nn", "rc", "t", "tu")
 PLACE = ("cl", "fs", "d")
 TAIL = ("br", "bw", "oc", "cc", "rdc", "wc")
 KEYS = {"_io_s_": (*HEAD, *TAIL), "_fs_io_s_": (*HEAD, *PLACE, *TAIL)}
-TOKENS = 1 + 2 * (len(HEAD) + len(PLACE) + len(TAIL) + 2)
-NEVER = 10**12  # a second beyond all times, so that the product below cannot overflow
+TOKENS = [f"token{number}" for number in range(1 + 2 * (len(HEAD) + len(PLACE) + len(TAIL) + 2))]
 FAILED = "record of a request that failed"
 HEADING = re.compile(r"mmpmon node (\S+) name (\S+) (\S+) (.*)")
 FIELDS = {
     "bytes read": "br", "bytes written": "bw", "opens": "oc", "closes": "cc", "reads": "rdc",
     "writes": "wc", "timestamp": "time_us", "cluster": "cluster", "filesystem": "filesystem",
 }  # fmt: skip
-TEXT_COUNTERS = ("time_us", "br", "bw", "oc", "cc", "rdc", "wc")
 
 
 class MmpmonReader(MarkedReader):
@@ -65,87 +71,62 @@ def parse_block(block: bytes, tally: Tally) -> pl.DataFrame:
         separator=" ",
         quote_char=None,
         encoding="utf8-lossy",
-        schema={f"token{number}": pl.String for number in range(TOKENS)},
+        schema=dict.fromkeys(TOKENS, pl.String),
         truncate_ragged_lines=True,
         missing_columns="insert",
         extra_columns="ignore",
-    )
-    kinds = tokens["token0"]
-    usual = {kind: _by_position(tokens, kinds == kind, kind) for kind in RECORDS}
-    answered = [_successful_records(table, tally) for table in usual.values()]
-    fits = pl.concat([table["line"] for table in usual.values()])
-    if len(fits) == tokens.height:
-        return pl.concat(answered)
-    line = pl.int_range(pl.len(), dtype=pl.UInt32)
-    odd = tokens.filter(~line.is_in(fits.implode()) & pl.col("token0").is_not_null())
-    return pl.concat([*answered, _pair_by_pair(odd, tally)])
+    ).with_row_index("line")
+    usual = _by_position(tokens)
+    if usual.height < tokens.height:
+        odd = tokens.join(usual, on="line", how="anti").drop("line")
+        sorted_pairs = _in_usual_order(odd, tally)
+        understood = _by_position(sorted_pairs)
+        tally.leave_out(DAMAGED, count=sorted_pairs.height - understood.height)
+        usual = pl.concat([usual, understood])
+    answered = usual.filter(pl.col("rc") == 0)
+    tally.leave_out(FAILED, count=usual.height - answered.height)
+    seconds = pl.col("t").clip(0, LATEST // SECOND + 1)  # so that the product cannot overflow
+    return COUNTERS.conform(answered.with_columns(time_us=seconds * SECOND + pl.col("tu")))
 
 
-def _by_position(tokens: pl.DataFrame, chosen: pl.Series, kind: str) -> pl.DataFrame:
-    """Return the lines of one kind whose keys stand where mmpmon puts them."""
+def _by_position(tokens: pl.DataFrame) -> pl.DataFrame:
+    """Return the lines whose keys stand where mmpmon puts them."""
+    return pl.concat(_records_of_kind(tokens, kind) for kind in RECORDS)
+
+
+def _records_of_kind(tokens: pl.DataFrame, kind: str) -> pl.DataFrame:
     places = {key: place for place, key in enumerate(KEYS[kind])}
-    keys_fit = [pl.col(f"token{1 + 2 * place}") == f"_{key}_" for key, place in places.items()]
-    value = {key: pl.col(f"token{2 + 2 * place}") for key, place in places.items()}
+    keys_fit = [pl.col(TOKENS[1 + 2 * place]) == f"_{key}_" for key, place in places.items()]
+    value = {key: pl.col(TOKENS[2 + 2 * place]) for key, place in places.items()}
     number = {key: value[key].cast(pl.Int64, strict=False) for key in ("rc", "t", "tu", *TAIL)}
     part = pl.concat_str(value["cl"], pl.lit("/"), value["fs"]) if "fs" in value else pl.lit("")
     return (
-        tokens.with_row_index("line")
-        .filter(chosen & chosen.is_not_null())
+        tokens.filter(pl.col(TOKENS[0]) == kind)
         .filter(pl.all_horizontal(keys_fit))
         .select("line", server=value["nn"], part=part, source=pl.lit(RECORDS[kind]), **number)
         .drop_nulls()
     )
 
 
-def _successful_records(table: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    answered = table.filter(pl.col("rc") == 0)
-    tally.leave_out(FAILED, count=table.height - answered.height)
-    return COUNTERS.conform(
-        answered.with_columns(time_us=pl.col("t").clip(0, NEVER) * SECOND + pl.col("tu"))
-    )
+def _in_usual_order(odd: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+    """Return records whose keys come in another order, or with more blanks, as mmpmon writes them.
 
-
-def _pair_by_pair(tokens: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-    rows = CounterRows()
-    for line in tokens.select(
-        pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)
-    ).to_series():
-        words = line.split()
-        if words and words[0] in RECORDS:
-            _add_pairs(words, rows, tally)
-        elif words and words[0] not in OTHER_RECORDS:
-            tally.leave_out(DAMAGED)
-        elif words and words[0] == "_failed_":
+    Keys that are missing are null; lines of other kinds are left out.
+    """
+    lines = odd.select(pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)).to_series()
+    rows = []
+    for kind, *words in filter(None, map(str.split, lines.fill_null(""))):
+        if kind in RECORDS:
+            pairs = {"_d_": "0", **dict(zip(words[::2], words[1::2], strict=False))}
+            keys = [f"_{key}_" for key in KEYS[kind]]
+            row = [kind, *(word for key in keys for word in (key, pairs.get(key)))]
+            rows.append(row + [None] * (len(TOKENS) - len(row)))
+        elif kind == "_failed_":
             tally.leave_out(FAILED)
-    return pl.DataFrame(rows.columns, schema=COUNTERS.schema)
-
-
-def _add_pairs(words: list[str], rows: CounterRows, tally: Tally) -> None:
-    kind = words[0]
-    fields = dict(zip(words[1::2], words[2::2], strict=False))
-    try:
-        given = {key: fields[f"_{key}_"] for key in KEYS[kind] if key != "d"}
-        numbers = {key: _counter_value(given[key]) for key in ("rc", "t", "tu", *TAIL)}
-    except (KeyError, ValueError):
-        tally.leave_out(DAMAGED)
-        return
-    if numbers["rc"]:
-        tally.leave_out(FAILED)
-        return
-    rows.add(
-        tally,
-        server=given["nn"],
-        part=f"{given['cl']}/{given['fs']}" if kind == "_fs_io_s_" else "",
-        source=RECORDS[kind],
-        time_us=numbers["t"] * SECOND + numbers["tu"],
-        **{key: numbers[key] for key in TAIL},
-    )
-
-
-def _counter_value(text: str) -> int:
-    if not text.isdecimal() or len(text) > 19:
-        raise ValueError(f"{text!r} is not a counter")
-    return int(text)
+        elif kind not in OTHER_RECORDS:
+            tally.leave_out(DAMAGED)
+    table = pl.DataFrame(rows, schema=dict.fromkeys(TOKENS, pl.String), orient="row")
+    return table.with_row_index("line")
 
 
 class MmpmonTextReader(MarkedReader):
@@ -158,56 +139,45 @@ class MmpmonTextReader(MarkedReader):
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         """Yield tables of samples."""
         rows = CounterRows()
-        record: dict[str, str] = {}
+        heading: re.Match[str] | None = None
+        body: list[str] = []
         for line in text_lines(source, tally):
-            heading = HEADING.match(line)
-            if heading is None:
-                _take_field(line, record, tally)
+            next_heading = HEADING.match(line)
+            if next_heading is None:
+                body.append(line)
                 continue
-            _finish_record(record, rows, tally)
-            record = _begin_record(*heading.groups(), tally=tally)
+            _add_record(heading, body, rows, tally)
+            heading, body = next_heading, []
             if rows.full():
                 yield rows.table(tally)
-        _finish_record(record, rows, tally)
+        _add_record(heading, body, rows, tally)
         yield from rows.rest(tally)
 
 
-def _begin_record(
-    address: str, name: str, request: str, status: str, *, tally: Tally
-) -> dict[str, str]:
-    if request not in ("io_s", "fs_io_s"):
-        return {}
-    if status.strip() != "OK":
+def _add_record(
+    heading: re.Match[str] | None, body: list[str], rows: CounterRows, tally: Tally
+) -> None:
+    if heading is None or f"_{heading[3]}_" not in RECORDS:
+        return
+    if heading[4].strip() != "OK":
         tally.leave_out(FAILED)
-        return {}
-    return {"server": name or address, "request": request}
-
-
-def _take_field(line: str, record: dict[str, str], tally: Tally) -> None:
-    label, colon, value = line.partition(":")
-    if not record or not line.strip():
         return
-    field = FIELDS.get(label.strip())
-    if field is not None:
-        if field in record:  # the next file system of the same answer has no heading
-            tally.leave_out(DAMAGED)
-            return
-        record[field] = value.strip()
-    elif not colon:
-        tally.leave_out(DAMAGED)
-
-
-def _finish_record(record: dict[str, str], rows: CounterRows, tally: Tally) -> None:
-    if not record:
-        return
-    of_file_system = record["request"] == "fs_io_s"
+    record: dict[str, str] = {}
+    for line in filter(str.strip, body):
+        label, colon, value = line.partition(":")
+        field = FIELDS.get(label.strip())
+        if field in record or not (field or colon):
+            tally.leave_out(DAMAGED)  # the next file system of the same answer has no heading
+        elif field is not None:
+            record[field] = value.strip()
+    source = RECORDS[f"_{heading[3]}_"]
     try:
         seconds, _, micro = record["time_us"].partition("/")
-        values = {name: int(record[name]) for name in TEXT_COUNTERS if name != "time_us"}
+        values = {name: int(record[name]) for name in TAIL}
         time_us = int(seconds) * SECOND + int(micro)
+        of_file_system = source == FILE_SYSTEM
         part = f"{record['cluster']}/{record['filesystem']}" if of_file_system else ""
     except (KeyError, ValueError):
         tally.leave_out("incomplete record")
         return
-    source = FILE_SYSTEM if of_file_system else NODE_TOTAL
-    rows.add(tally, server=record["server"], part=part, source=source, time_us=time_us, **values)
+    rows.add(tally, server=heading[2], part=part, source=source, time_us=time_us, **values)

@@ -30,7 +30,9 @@ from ioprism.model.counters import (
     Tally,
 )
 from ioprism.servers.formats.records import (
+    COPIES_HELD,
     DAMAGED,
+    LONGEST_TEXT,
     CounterRows,
     MarkedReader,
     blocks,
@@ -41,7 +43,6 @@ from ioprism.servers.formats.records import (
 PARAMETER = re.compile(
     r"(?:[\w-]+\.)*?([\w-]+?)\.(exports\.[^=]*\.)?(md_stats|stats|job_stats)=(.*)"
 )
-LONGEST_PARAMETER = 1024  # characters of its name; matching it takes their square
 STATS_LINE = re.compile(
     r"(\w+)\s+(\d{1,20}) samples \[(\w+)\](?:\s+\d+\s+\d+\s+(\d{1,20})(?:\s+\d+)?)?\s*"
 )
@@ -77,7 +78,10 @@ SEVERAL = rf"(?:{'|'.join(PREFIXES)})(?:stats_total|stats|operations_total)"
 OF_OPERATION = rf"\{{(?:.*,)?\s*operation=\"(?:{'|'.join(OPERATIONS)})\".*\}}"
 WANTED = rf"^(?:(?:{'|'.join(METRICS)})[ \t{{]|{SEVERAL}{OF_OPERATION})"
 EXACT = 2**53  # what a Prometheus number holds exactly
-COPIES_HELD = 6  # of the lines of a scrape: taken apart into metric, labels, value and time
+JOB_CLEANUP_SECONDS = 600.0  # Lustre's default: a job without I/O for so long is dropped
+
+
+Counted = tuple[int | None, ...]
 
 
 class LustreReader(MarkedReader):
@@ -104,15 +108,6 @@ class LustreReader(MarkedReader):
 
 
 @dataclass(slots=True)
-class LastCounters:
-    """A job's last counters, and from which to which scrape they did not change."""
-
-    counted: tuple[int | None, ...]  # time, start of the entry, counters
-    first: int
-    last: int
-
-
-@dataclass(slots=True)
 class Scrapes:
     """When the answers in a file were taken, as far as it is known.
 
@@ -126,7 +121,9 @@ class Scrapes:
     latest: int = 0
     blocks: set[str] = field(default_factory=set)  # of this scrape
     ends: list[tuple[int, int]] = field(default_factory=list)  # (scrape, latest) at each advance
-    held: dict[tuple[str, str], LastCounters] = field(default_factory=dict)
+    # A job's last counters (time, start of the entry, counters), and from which to which scrape
+    # they did not change.
+    held: dict[tuple[str, str], tuple[Counted, int, int]] = field(default_factory=dict)
 
     def begin(self, block: str) -> None:
         """Begin a block of the text; one that comes again opens the next scrape."""
@@ -145,18 +142,19 @@ class Scrapes:
         self.ends.append((scrape, time_us))
 
     def unchanged_until(
-        self, key: tuple[str, str], counted: tuple[int | None, ...], scrape: int
-    ) -> tuple[int, LastCounters] | None:
+        self, key: tuple[str, str], counted: Counted, scrape: int
+    ) -> tuple[int, Counted] | None:
         """Return when a job's counters that differ now were last seen as before, and how."""
-        before = self.held.get(key)
-        if before is not None and counted == before.counted:
-            before.last = scrape
+        nothing: tuple[Counted, int, int] = ((), scrape, scrape)
+        before, first, last = self.held.get(key, nothing)
+        if counted == before:
+            self.held[key] = (before, first, scrape)
             return None
-        self.held[key] = LastCounters(counted, scrape, scrape)
-        if before is None or before.last == before.first:
+        self.held[key] = (counted, scrape, scrape)
+        if first == last:
             return None
-        moment = self._time_of(before.last)
-        return (moment, before) if (before.counted[0] or 0) < moment < (counted[0] or 0) else None
+        moment = self._time_of(last)
+        return (moment, before) if (before[0] or 0) < moment < (counted[0] or 0) else None
 
     def _time_of(self, scrape: int) -> int:
         """Return when a scrape was taken: between the advances of the clock around it, evenly."""
@@ -307,7 +305,7 @@ class _Answers:
             for scrape, server, job, *counted in pl.concat(self.unseen).iter_rows():
                 still = self.scrapes.unchanged_until((server, job), tuple(counted), scrape)
                 if still is not None:
-                    rows.append((server, job, still[0], *still[1].counted[1:]))
+                    rows.append((server, job, still[0], *still[1][1:]))
             self.budget.give_back(sum(int(table.estimated_size()) for table in self.unseen))
             self.unseen = []
         schema = {name: COUNTERS.schema[name] for name in names}
@@ -315,11 +313,14 @@ class _Answers:
 
 
 def _parameters(text: str) -> Iterator[re.Match[str]]:
-    """Yield the lines that name a parameter; they are searched for by their end, which is fast."""
+    """Yield the lines that name a parameter; they are searched for by their end, which is fast.
+
+    Matching takes the square of a name's length: longer ones are left out.
+    """
     place, end = text.find("stats="), -1
     while place >= 0:
-        line = text.rfind("\n", max(0, place - LONGEST_PARAMETER), place) + 1
-        if line or place < LONGEST_PARAMETER:
+        line = text.rfind("\n", max(0, place - LONGEST_TEXT), place) + 1
+        if line or place < LONGEST_TEXT:
             if end < place:
                 end = text.find("\n", place)
                 end = len(text) if end < 0 else end

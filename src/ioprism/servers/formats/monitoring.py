@@ -36,13 +36,16 @@ from ioprism.model.counters import (
     Tally,
 )
 from ioprism.servers.formats.records import (
+    BYTES_OF_NAME,
+    BYTES_OF_RECORD,
     DAMAGED,
-    ROWS_PER_TABLE,
     CounterRows,
     MarkedReader,
     check_rows,
     text_lines,
 )
+from ioprism.servers.limits import ROWS_IN_MEMORY, ROWS_PER_TABLE
+from ioprism.units import LARGEST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,11 +54,8 @@ SQLITE_MAGIC = b"SQLite format 3\x00"
 TABLES = ("OST_INFO", "OST_DATA", "TIMESTAMP_INFO", "MDS_INFO", "MDS_OPS_DATA", "OPERATION_INFO")
 METADATA_TABLES = {"MDS_OPS_DATA", "MDS_INFO", "OPERATION_INFO"}
 COUNTER_OF_OPERATION = {"open": "oc", "close": "cc"}
-BYTES_OF_PAIR = 400  # of memory for the opens and closes of a server at one time
 Samples = Iterator[tuple[object, object, dict[str, object]]]  # server, timestamp, values
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-CELLS_AT_ONCE = 4_000_000
-LARGEST_COUNT = 2.0**62
 # Group -> data set -> counter; rates are bytes per second and become bytes of their interval.
 DATA_SETS = {
     "readbytes": "br", "writebytes": "bw", "readrates": "br", "writerates": "bw",
@@ -72,7 +72,6 @@ PERFMON_METRIC = re.compile(
     r"gpfs_(?:(?:fs|ns|nsdds)_(bytes_read|bytes_written|read_ops|write_ops)"
     r"|fis_(open_calls|close_calls))"
 )
-BYTES_OF_CELL = 16  # of memory for one value of a table
 TARGET_GROUPS = ("datatargets", "mdtargets")
 SERVER_GROUPS = ("dataservers", "mdservers")
 
@@ -98,7 +97,9 @@ class LmtReader:
         """Yield tables of samples."""
         try:
             with opened_tables(source, *TABLES) as tables:
-                times = _sample_times(tables, ZoneInfo(options.timezone))
+                zone = ZoneInfo(options.timezone)
+                moments = tables.rows("TIMESTAMP_INFO", "TS_ID", "TIMESTAMP")
+                times = {number: epoch_us(str(moment), zone) for number, moment in moments}
                 yield from _counter_tables(_storage_samples(tables), times, tally)
                 if all(name in tables for name in METADATA_TABLES):
                     yield from _counter_tables(_metadata_samples(tables, source), times, tally)
@@ -106,11 +107,6 @@ class LmtReader:
             raise BrokenTraceError(
                 f"the database cannot be read ({error}).\nHint: make the copy again.", source=source
             ) from error
-
-
-def _sample_times(tables: Tables, zone: ZoneInfo) -> dict[object, int | None]:
-    rows = tables.rows("TIMESTAMP_INFO", "TS_ID", "TIMESTAMP")
-    return {number: epoch_us(str(moment), zone) for number, moment in rows}
 
 
 def _storage_samples(tables: Tables) -> Samples:
@@ -138,7 +134,7 @@ def _metadata_samples(tables: Tables, source: Path) -> Samples:
     ):
         if number in names and operation in counters:
             if (number, moment) not in pairs:
-                budget.take(BYTES_OF_PAIR, "the metadata operations")
+                budget.take(BYTES_OF_RECORD, "the metadata operations")
             pairs.setdefault((number, moment), {})[counters[operation]] = samples
     for (number, moment), values in pairs.items():
         yield names[number], moment, values
@@ -183,7 +179,12 @@ class TokioReader:
             ReaderUnavailableError: the package h5py is not installed.
             BrokenTraceError: it is HDF5, but no time series.
         """
-        h5py = _h5py(source)
+        try:
+            h5py = import_module("h5py")
+        except ImportError as error:
+            raise ReaderUnavailableError(
+                source, reader="tokio", missing="h5py", install="'ioprism[tokio]'"
+            ) from error
         try:
             with h5py.File(source, "r") as file:
                 groups = [name for name in TARGET_GROUPS if name in file] or [
@@ -198,16 +199,6 @@ class TokioReader:
                     yield from _group_samples(inner, source, tally)
         except (OSError, LookupError, ValueError, RuntimeError, TypeError, AttributeError) as error:
             raise _unreadable(source, str(error)) from error
-
-
-def _h5py(source: Path) -> Any:  # noqa: ANN401 - an optional module
-    try:
-        h5py = import_module("h5py")
-    except ImportError as error:
-        raise ReaderUnavailableError(
-            source, reader="tokio", missing="h5py", install="'ioprism[tokio]'"
-        ) from error
-    return h5py
 
 
 def _member(group: Any, name: str, h5py: Any) -> Any:  # noqa: ANN401
@@ -255,30 +246,21 @@ def _group_samples(group: Any, source: Path, tally: Tally) -> Iterator[pl.DataFr
         raise _unreadable(source, f"the timestamps of {group.name} do not increase")
     if starts[0] < EARLIEST // SECOND or starts[-1] > LATEST // SECOND:
         raise _unreadable(source, f"the timestamps of {group.name} are not times since 1970")
-    columns = [_column_name(name) for name in group[present[0]].attrs["columns"]]
-    at_once = max(1, CELLS_AT_ONCE // len(starts))
+    columns = [
+        name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name)
+        for name in group[present[0]].attrs["columns"]
+    ]
+    at_once = max(1, ROWS_IN_MEMORY // len(starts))
     for first in range(0, len(columns), at_once):
         chosen = slice(first, min(first + at_once, len(columns)))
-        yield from _column_tables(group, present, columns, chosen, starts, step, tally)
-
-
-def _column_tables(
-    group: Any,  # noqa: ANN401
-    present: list[str],
-    columns: list[str],
-    chosen: slice,
-    starts: NDArray[np.int64],
-    step: int,
-    tally: Tally,
-) -> Iterator[pl.DataFrame]:
-    blocks = {
-        DATA_SETS[name]: np.asarray(group[name][:, chosen], dtype=np.float64)
-        * (step if name.endswith("rates") else 1)
-        for name in present
-    }
-    for number, server in enumerate(columns[chosen]):
-        amounts = {counter: block[:, number] for counter, block in blocks.items()}
-        yield check_rows(_counter_table(server, amounts, starts, step), tally)
+        blocks = {
+            DATA_SETS[name]: np.asarray(group[name][:, chosen], dtype=np.float64)
+            * (step if name.endswith("rates") else 1)
+            for name in present
+        }
+        for number, server in enumerate(columns[chosen]):
+            amounts = {counter: block[:, number] for counter, block in blocks.items()}
+            yield check_rows(_counter_table(server, amounts, starts, step), tally)
 
 
 def _counter_table(
@@ -300,7 +282,7 @@ def _counter_table(
         for counter, amount in amounts.items()
     }
     counted = {
-        name: np.rint(np.minimum(total, LARGEST_COUNT)).astype(np.int64)
+        name: np.rint(np.minimum(total, LARGEST // 2)).astype(np.int64)
         for name, total in sums.items()
     }
     table = pl.DataFrame({"time_us": ends * SECOND, **counted}).with_columns(
@@ -310,10 +292,6 @@ def _counter_table(
         since_us=pl.lit(int(starts[0]) * SECOND, dtype=pl.Int64),
     )
     return COUNTERS.conform(table)
-
-
-def _column_name(name: Any) -> str:  # noqa: ANN401 - bytes or str, as the file was written
-    return name.decode("utf-8", errors="replace") if isinstance(name, bytes) else str(name)
 
 
 def _unreadable(source: Path, why: str) -> BrokenTraceError:
@@ -349,7 +327,7 @@ class MmperfmonReader(MarkedReader):
             elif row is not None:
                 moment = epoch_us(f"{row[1]}T{row[2]}", zone)
                 words = _perfmon_values(row[3])
-                budget.take(BYTES_OF_CELL * len(words), "the table")
+                budget.take(BYTES_OF_NAME * len(words), "the table")
                 if moment is None:
                     tally.leave_out(DAMAGED)
                 else:

@@ -10,18 +10,19 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.reading import Budget, check_file
-from ioprism.formats.text import TORN_END, is_gzip, squeeze
+from ioprism.formats.text import TORN_END, is_gzip, squeeze, zone_of
 from ioprism.model.counters import (
     COUNTERS,
     EARLIEST,
@@ -30,30 +31,31 @@ from ioprism.model.counters import (
     SECOND,
     SERIES_KEY,
     VALUES,
+    ReadingOptions,
     Tally,
 )
+from ioprism.model.trace import MIB
+from ioprism.servers.limits import ROWS_PER_TABLE
+from ioprism.units import LARGEST
 
-BLOCK = 2**20  # bytes of text per table; as rows, empty lines take 250 times as many (measured)
-LONGEST_LINE = 2**20
+BLOCK = MIB  # text per table, or line, at most; as rows, empty lines take 250 times as much
 DAMAGED = "damaged line"
-ROWS_PER_TABLE = 200_000
-LARGEST = 2**63 - 1
 BAD_TIME = "record with an impossible time"
 BAD_COUNTER = "record with an impossible counter"
 DAMAGED_NODES = "job with a damaged list of nodes"
 NOT_ENDED = "job without a start or end"
 NO_DURATION = "job that does not end after its start"
 BYTES_OF_NAME = 80  # that a server's name takes in a list and in the table
-BYTES_OF_JOB = 400  # that a job takes beside its texts and servers
+BYTES_OF_RECORD = 400  # that a job takes beside its texts and servers, or another record
+COPIES_HELD = 6  # of a text while it is parsed: as lines, words and numbers
 LONGEST_TEXT = 1024  # characters of a name in a record of counters
 MOST_HOSTS = 200_000
 LONGEST_NAME = 253  # characters, as the domain name system allows
-CACHED_LISTS = 64  # each may name 200,000 hosts; the same list comes up many times in a row
 NO_HOSTS = frozenset({"", "none assigned", "(null)", "none", "null", "unknown"})
+HOST_WORD = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")  # between commas outside of brackets
 RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 PIECE = re.compile(r"([^\[\],]*)(?:\[([^\[\]]*)\])?")
 MAP_HINT = "Hint: the first line is `node,server`; nodes may be ranges such as node[1-32], or *."
-BYTES_OF_PAIR = 200  # that a node and its server take
 ANY_NODE = "*"  # every job uses the server, whatever its nodes
 
 
@@ -99,7 +101,7 @@ def blocks(source: Path, tally: Tally, *, size: int = BLOCK) -> Iterator[bytes]:
         if whole:
             yield squeeze(whole) + b"\n"
         rest = tail
-        if len(rest) > LONGEST_LINE:
+        if len(rest) > BLOCK:
             tally.leave_out(DAMAGED, count=0 if overlong else 1)
             rest, overlong = b"", True
     if rest and not overlong:
@@ -220,21 +222,20 @@ def microseconds(text: str) -> int:
 
 @dataclass(slots=True)
 class JobRows:
-    """Jobs collected so far, as columns."""
+    """Jobs collected so far, as columns; a fact that is empty is unknown."""
 
     budget: Budget
+    tally: Tally
     columns: dict[str, list[Any]] = field(default_factory=lambda: {n: [] for n in JOBS.names})
 
     def add(
         self,
-        tally: Tally,
-        *,
         job: str,
         start_us: int | None,
         end_us: int | None,
-        servers: Sequence[str],
-        nodes: int | None = None,
-        **facts: str | None,
+        servers: Iterable[str],
+        /,
+        **facts: str | int | None,
     ) -> None:
         """Add one job; one that cannot be placed in time is counted instead.
 
@@ -242,27 +243,44 @@ class JobRows:
             OverBudgetError: the jobs so far name more servers than fit into the budget.
         """
         if start_us is None or end_us is None:
-            tally.leave_out(NOT_ENDED)
-        elif end_us <= start_us:
-            tally.leave_out(NO_DURATION)
-        else:
-            texts = BYTES_OF_JOB + sum(len(text) for text in (job, *facts.values()) if text)
-            self.budget.take(texts + BYTES_OF_NAME * len(servers), "the jobs and their hosts")
-            given = {**facts, "job": job, "start_us": start_us, "end_us": end_us, "nodes": nodes}
-            for name, column in self.columns.items():
-                column.append(list(servers) if name == "servers" else given.get(name))
-            tally.records += 1
+            self.tally.leave_out(NOT_ENDED)
+            return
+        if end_us <= start_us:
+            self.tally.leave_out(NO_DURATION)
+            return
+        names = list(dict.fromkeys(servers))
+        texts = BYTES_OF_RECORD + sum(len(str(text)) for text in (job, *facts.values()) if text)
+        self.budget.take(texts + BYTES_OF_NAME * len(names), "the jobs and their hosts")
+        known = {name: value or None for name, value in {"nodes": len(names), **facts}.items()}
+        given = {**known, "job": job, "start_us": start_us, "end_us": end_us, "servers": names}
+        for name, column in self.columns.items():
+            column.append(given.get(name))
+        self.tally.records += 1
 
     def table(self) -> pl.DataFrame:
         """Return the jobs."""
         return pl.DataFrame(self.columns, schema=JOBS.schema)
 
 
+class JobLinesReader(MarkedReader):
+    """A reader of jobs whose records are put together from lines."""
+
+    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
+        """Return the jobs that ended."""
+        rows = JobRows(Budget(source), tally)
+        self.add_jobs(text_lines(source, tally), rows, zone_of(options.timezone))
+        return rows.table()
+
+    def add_jobs(self, lines: Iterator[str], rows: JobRows, zone: ZoneInfo) -> None:
+        """Add every job of the text."""
+        raise NotImplementedError
+
+
 class HostlistError(ValueError):
     """The text is not a list of hosts, or names more than any machine has."""
 
 
-@lru_cache(maxsize=CACHED_LISTS)
+@lru_cache(maxsize=64)  # the same list comes up many times in a row
 def expand_hosts(text: str) -> tuple[str, ...]:
     """Return the hosts in the order written, each once; none for `None assigned` and the like.
 
@@ -271,26 +289,13 @@ def expand_hosts(text: str) -> tuple[str, ...]:
     """
     if text.strip().lower() in NO_HOSTS:
         return ()
+    if HOST_WORD.sub("", text).strip(","):
+        raise HostlistError(f"the brackets of {text[:80]!r} do not match")
     hosts: dict[str, None] = {}
-    for word in _host_words(text.strip()):
+    for word in HOST_WORD.findall(text.strip()):
         hosts.update(dict.fromkeys(_expand_host_word(word)))
         _check_host_count(len(hosts))
     return tuple(hosts)
-
-
-def _host_words(text: str) -> list[str]:
-    """Split at the commas outside brackets."""
-    words, depth, start = [], 0, 0
-    for place, character in enumerate(text):
-        depth += (character == "[") - (character == "]")
-        if depth not in (0, 1):
-            raise HostlistError(f"the brackets of {text[:80]!r} do not match")
-        if character == "," and depth == 0:
-            words.append(text[start:place])
-            start = place + 1
-    if depth:
-        raise HostlistError(f"the brackets of {text[:80]!r} do not match")
-    return [word for word in [*words, text[start:]] if word]
 
 
 def _expand_host_word(word: str) -> list[str]:
@@ -350,7 +355,7 @@ def read_server_map(source: Path) -> pl.DataFrame:
     try:
         for row in rows[1:]:
             nodes = expand_hosts(",".join(row[0].split())) if len(row) >= 2 else ()
-            budget.take(BYTES_OF_PAIR * len(nodes), "the lists of nodes")
+            budget.take(2 * BYTES_OF_NAME * len(nodes), "the lists of nodes")
             pairs += [(node, row[1].strip()) for node in nodes]
     except HostlistError as error:
         raise BrokenTraceError(f"{error}.\n{MAP_HINT}", source=source) from error

@@ -16,21 +16,18 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-import polars as pl
-
-from ioprism.formats.reading import Budget
-from ioprism.formats.text import epoch_us, zone_of
-from ioprism.model.counters import EARLIEST, LATEST, SECOND, ReadingOptions, Tally
+from ioprism.formats.text import epoch_us
+from ioprism.model.counters import EARLIEST, LATEST, SECOND, Tally
 from ioprism.servers.formats.records import (
+    BLOCK,
     DAMAGED,
     DAMAGED_NODES,
     MOST_HOSTS,
     HostlistError,
+    JobLinesReader,
     JobRows,
-    MarkedReader,
     beginning,
     expand_hosts,
-    text_lines,
 )
 
 SACCT_COLUMNS = {"Start", "End"}
@@ -54,36 +51,28 @@ DATES = (
 )
 
 
-class SlurmReader:
-    """Reads what sacct prints with --parsable2 (or --parsable)."""
+class SlurmReader(JobLinesReader):
+    """Reads what sacct prints with --parsable2 (or --parsable); steps are part of their job."""
 
     name = "slurm"
     title = "Slurm accounting: sacct --parsable2"
 
     def recognises(self, source: Path) -> bool:
         """Whether the first line names sacct's columns. Never raises."""
-        return _is_sacct_heading(
-            _split_sacct(beginning(source).decode("utf-8", "replace").partition("\n")[0])
-        )
+        first = beginning(source).decode("utf-8", "replace").partition("\n")[0]
+        return _is_sacct_heading(first.rstrip("\r").split("|"))
 
-    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
-        """Return the jobs that ran; steps are left out, they are part of their job."""
-        zone = zone_of(options.timezone)
+    def add_jobs(self, lines: Iterator[str], rows: JobRows, zone: ZoneInfo) -> None:
+        """Add the jobs that ran."""
         heading: list[str] = []
-        rows = JobRows(Budget(source))
-        for line in text_lines(source, tally):
-            words = _split_sacct(line)
+        for line in lines:
+            words = line.rstrip("\r").split("|")
             if _is_sacct_heading(words):
                 heading = words
             elif (values := _sacct_values(heading, words)) is None:
-                tally.leave_out(DAMAGED)
+                rows.tally.leave_out(DAMAGED)
             else:
-                _add_sacct_job(values, rows, zone, tally)
-        return rows.table()
-
-
-def _split_sacct(line: str) -> list[str]:
-    return line.rstrip("\r").split("|")
+                _add_sacct_job(values, rows, zone)
 
 
 def _is_sacct_heading(words: list[str]) -> bool:
@@ -102,28 +91,25 @@ def _sacct_values(heading: list[str], words: list[str]) -> dict[str, str] | None
     return dict(zip(heading, words, strict=True)) if len(words) == len(heading) else None
 
 
-def _add_sacct_job(values: Mapping[str, str], rows: JobRows, zone: ZoneInfo, tally: Tally) -> None:
+def _add_sacct_job(values: Mapping[str, str], rows: JobRows, zone: ZoneInfo) -> None:
     job = next(values[name] for name in IDENTIFIERS if name in values)
     if "." in job:
         return
     try:
         servers = expand_hosts(values.get("NodeList", ""))
     except HostlistError:
-        tally.leave_out(DAMAGED_NODES)
+        rows.tally.leave_out(DAMAGED_NODES)
         return
-    moments = {name: _sacct_time(values[name], zone, tally) for name in ("Start", "End")}
     rows.add(
-        tally,
-        job=job,
-        start_us=moments["Start"],
-        end_us=moments["End"],
-        servers=servers,
-        nodes=len(servers) or None,
-        user=values.get("User") or None,
-        account=values.get("Account") or None,
-        partition=values.get("Partition") or None,
-        name=values.get("JobName") or None,
-        state=values.get("State", "").partition(" ")[0] or None,
+        job,
+        _sacct_time(values["Start"], zone, rows.tally),
+        _sacct_time(values["End"], zone, rows.tally),
+        servers,
+        user=values.get("User"),
+        account=values.get("Account"),
+        partition=values.get("Partition"),
+        name=values.get("JobName"),
+        state=values.get("State", "").partition(" ")[0],
     )
 
 
@@ -135,151 +121,115 @@ def _sacct_time(text: str, zone: ZoneInfo, tally: Tally) -> int | None:
     return epoch_us(text, zone)
 
 
-class PbsReader(MarkedReader):
+class PbsReader(JobLinesReader):
     """Reads `date time;E;job;key=value …`; other records are ignored."""
 
     name = "pbs"
     title = "PBS accounting records (PBS Professional, OpenPBS, Torque)"
     marker = re.compile(rb"^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;[A-Za-z];", re.MULTILINE)
 
-    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
-        """Return the jobs that ended."""
-        zone = zone_of(options.timezone)
-        rows = JobRows(Budget(source))
-        for line in text_lines(source, tally):
+    def add_jobs(self, lines: Iterator[str], rows: JobRows, zone: ZoneInfo) -> None:
+        """Add the jobs that ended."""
+        for line in lines:
             fields = line.split(";", 3)
             if len(fields) < 4:
-                tally.leave_out(DAMAGED)
+                rows.tally.leave_out(DAMAGED)
             elif fields[1] == "E":
                 values = {key: text.strip("\"'") for key, text in PBS_PAIR.findall(fields[3])}
-                hosts = _pbs_hosts(values.get("exec_host", ""))
+                # `node1/0-1+node2/0*4` names node1 and node2.
+                places = values.get("exec_host", "").split("+", MOST_HOSTS)
+                state = values.get("Exit_status")
+                if state is not None:
+                    state = "COMPLETED" if state == "0" else f"FAILED ({state[:20]})"
                 rows.add(
-                    tally,
-                    job=fields[2],
-                    start_us=epoch_us(values.get("start", ""), zone),
-                    end_us=epoch_us(values.get("end", ""), zone),
-                    servers=hosts,
-                    nodes=len(hosts) or None,
+                    fields[2],
+                    epoch_us(values.get("start", ""), zone),
+                    epoch_us(values.get("end", ""), zone),
+                    filter(None, (place.partition("/")[0] for place in places)),
                     user=values.get("user"),
                     account=values.get("account") or values.get("group"),
                     partition=values.get("queue"),
                     name=values.get("jobname"),
-                    state=_pbs_state(values.get("Exit_status")),
+                    state=state,
                 )
-        return rows.table()
 
 
-def _pbs_hosts(text: str) -> list[str]:
-    """`node1/0-1+node2/0*4` names node1 and node2."""
-    names = (place.partition("/")[0] for place in text.split("+", MOST_HOSTS))
-    return list(dict.fromkeys(name for name in names if name))
-
-
-def _pbs_state(status: str | None) -> str | None:
-    if status is None:
-        return None
-    return "COMPLETED" if status == "0" else f"FAILED ({status[:20]})"
-
-
-class LoadLevelerReader(MarkedReader):
-    """Reads the long form of `llsummary` and `llq`."""
+class LoadLevelerReader(JobLinesReader):
+    """Reads the long form of `llsummary` and `llq`: the steps that have ended."""
 
     name = "loadleveler"
     title = "LoadLeveler listings (llsummary -l, llq -l)"
     marker = re.compile(rb"^=+ Job (?:Step )?\S+ =+\s*$", re.MULTILINE)
 
-    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
-        """Return the steps that have ended."""
-        blocks = _LoadLevelerBlocks(zone_of(options.timezone), JobRows(Budget(source)), tally)
-        for line in text_lines(source, tally):
-            blocks.take(line)
-        blocks.finish()
-        return blocks.rows.table()
+    def add_jobs(self, lines: Iterator[str], rows: JobRows, zone: ZoneInfo) -> None:
+        """Add the steps that have ended."""
+        job: dict[str, str] = {}
+        step: dict[str, str] | None = None
+        key = ""
+        for line in lines:
+            facts = job if step is None else step
+            heading = HEADING.fullmatch(line)
+            pair = KEY_VALUE.fullmatch(line)
+            if heading is not None:
+                _add_step(job, step, rows, zone)
+                if heading[2] != "Step":
+                    job = {}
+                step = {"Step Id": heading[3]} if heading[2] != "Job" else None
+            elif line.lstrip().startswith("+") and key in facts and key in HOSTS:  # it goes on
+                facts[key] += f" {line.strip(' +')}"
+            elif pair is not None:
+                key = pair[1]
+                facts.setdefault(key, (pair[2] or "").strip())
+        _add_step(job, step, rows, zone)
 
 
-class _LoadLevelerBlocks:
-    """Where in the text the reader is: a job's facts, and those of its step."""
-
-    def __init__(self, zone: ZoneInfo, rows: JobRows, tally: Tally) -> None:
-        self._zone, self.rows, self._tally = zone, rows, tally
-        self._job: dict[str, str] = {}
-        self._step: dict[str, str] = {}
-        self._in_step = False
-        self._key = ""
-
-    def take(self, line: str) -> None:
-        """Understand one line."""
-        heading = HEADING.fullmatch(line)
-        pair = KEY_VALUE.fullmatch(line)
-        if heading is not None:
-            self.finish()
-            if heading[2] != "Step":
-                self._job = {}
-            self._in_step = heading[2] != "Job"
-            self._step = {"Step Id": heading[3]} if self._in_step else {}
-        elif line.lstrip().startswith("+") and self._key in HOSTS:  # a list of hosts goes on
-            self._facts[self._key] += f" {line.strip(' +')}"
-        elif pair is not None:
-            self._key = pair[1]
-            self._facts.setdefault(pair[1], (pair[2] or "").strip())
-
-    @property
-    def _facts(self) -> dict[str, str]:
-        return self._step if self._in_step else self._job
-
-    def finish(self) -> None:
-        """Add the step that is complete now."""
-        if not self._in_step:
-            return
-        facts = {**self._job, **{key: text for key, text in self._step.items() if text}}
-        servers = _allocated_servers(facts)
-        self.rows.add(
-            self._tally,
-            job=facts.get("Job Step Id") or facts["Step Id"],
-            start_us=next(filter(None, (self._moment(facts, name) for name in STARTS)), None),
-            end_us=self._moment(facts, "Completion Date"),
-            servers=servers,
-            nodes=len(servers) or None,
-            user=facts.get("Owner"),
-            account=_set_value(facts.get("Account")),
-            partition=_set_value(facts.get("Class")),
-            name=_set_value(facts.get("Job Name")),
-            state=(facts.get("Status") or "").upper() or None,
-        )
-        self._step, self._in_step = {}, False
-
-    def _moment(self, facts: dict[str, str], name: str) -> int | None:
-        """Return microseconds since 1970; abbreviations of time zones are ignored."""
-        words = facts.get(name, "").split()
-        zone = self._zone
-        if UNIVERSAL.intersection(words):
-            zone = ZoneInfo("UTC")
-        for count, kept, layout in DATES:
-            if len(words) == count:
-                try:
-                    moment = datetime.strptime(" ".join(words[n] for n in kept), layout)
-                except ValueError:
-                    continue
-                return round(moment.replace(tzinfo=zone).timestamp() * SECOND)
-        return None
-
-
-def _allocated_servers(facts: dict[str, str]) -> list[str]:
-    listed = next((facts[key] for key in HOSTS if facts.get(key)), "")
-    hosts = list(dict.fromkeys(HOST.findall(listed)))
+def _add_step(
+    job: dict[str, str], step: dict[str, str] | None, rows: JobRows, zone: ZoneInfo
+) -> None:
+    if step is None:
+        return
+    facts = {**job, **{key: text for key, text in step.items() if text}}
+    stated = {key: text for key, text in facts.items() if text not in NOT_SET}
+    hosts = HOST.findall(next((facts[key] for key in HOSTS if facts.get(key)), ""))
     partition = next((facts[key] for key in PARTITIONS if facts.get(key)), "")
-    return hosts or ([partition] if partition not in NOT_SET else [])
+    rows.add(
+        facts.get("Job Step Id") or facts["Step Id"],
+        next(filter(None, (_step_time(facts.get(name, ""), zone) for name in STARTS)), None),
+        _step_time(facts.get("Completion Date", ""), zone),
+        hosts or ([partition] if partition not in NOT_SET else []),
+        user=facts.get("Owner"),
+        account=stated.get("Account"),
+        partition=stated.get("Class"),
+        name=stated.get("Job Name"),
+        state=facts.get("Status", "").upper(),
+    )
 
 
-def _set_value(text: str | None) -> str | None:
-    return None if text is None or text in NOT_SET else text
+def _step_time(text: str, zone: ZoneInfo) -> int | None:
+    """Return microseconds since 1970; abbreviations of time zones are ignored."""
+    words = text.split()
+    known = ZoneInfo("UTC") if UNIVERSAL.intersection(words) else zone
+    for count, kept, layout in DATES:
+        if len(words) == count:
+            try:
+                moment = datetime.strptime(" ".join(words[n] for n in kept), layout)
+            except ValueError:
+                continue
+            return round(moment.replace(tzinfo=known).timestamp() * SECOND)
+    return None
 
 
 FIELD = re.compile(r'"((?:[^"]|"")*)"|(\S+)')
-REPEATED = re.compile(r"(\d+)\*(.+)")
-# Places of fields, counted from the record's type.
-END, JOB, START, USER, QUEUE, ASKED = 2, 3, 10, 11, 12, 22
-USAGE_VALUES = 19  # resource usage between the command and the mail user
+REPEATED = re.compile(r"^(\d+)\*(.+)$")  # `4*hostA`: four slots on one host
+# Fields before the lists of hosts, and after them; usage is 19 values.
+LSF_HEAD = (
+    "event", "version", "end", "job", "user_id", "options", "processors", "submitted", "begin",
+    "term", "start", "user", "queue", "resources", "depends", "prepared", "from_host", "cwd",
+    "input", "output", "errors", "job_file", "asked",
+)  # fmt: skip
+LSF_TAIL = ("status", "host_factor", "name", "command", *(f"usage{n}" for n in range(19)),
+            "mail_user", "project", "exit_status", "max_processors", "login_shell", "time_event",
+            "index")  # fmt: skip
 DONE = 64
 FACT = re.compile(r"\b(Job|Job Name|User|Project|Status|Queue)\s*<([^<>]*)>")
 EVENT = re.compile(
@@ -292,71 +242,46 @@ HOSTS_END = re.compile(r"[,;]\s*(?:Allocated|Effective|Execution|Starting)")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MAX_YEARS_BACK = 40  # to look back for the weekday
-MAX_PARAGRAPH = 400_000  # characters of a paragraph
 
 
-class LsfReader(MarkedReader):
-    """Reads `lsb.acct`; other records are ignored."""
+class LsfReader(JobLinesReader):
+    """Reads `lsb.acct`, whose times need no zone; other records are ignored."""
 
     name = "lsf"
     title = "LSF accounting records (lsb.acct)"
     marker = re.compile(rb'^"JOB_FINISH" "[\d.]+" \d+ ', re.MULTILINE)
 
-    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
-        """Return the jobs that ran; times in these records need no zone."""
-        del options
-        rows = JobRows(Budget(source))
-        for line in text_lines(source, tally):
+    def add_jobs(self, lines: Iterator[str], rows: JobRows, zone: ZoneInfo) -> None:  # noqa: ARG002
+        """Add the jobs that ran."""
+        for line in lines:
             if not line.startswith('"JOB_FINISH"'):
                 continue
+            pairs = FIELD.findall(line)
+            fields = [word or text.replace('""', '"') for text, word in pairs]
             try:
-                _add_record(_fields(line), rows, tally)
-            except (ValueError, IndexError):
-                tally.leave_out(DAMAGED)
-        return rows.table()
+                _add_record(fields, rows)
+            except (ValueError, LookupError):
+                rows.tally.leave_out(DAMAGED)
 
 
-def _fields(line: str) -> list[str]:
-    return [text.replace('""', '"') if word == "" else word for text, word in FIELD.findall(line)]
-
-
-def _add_record(fields: list[str], rows: JobRows, tally: Tally) -> None:
-    asked = int(fields[ASKED])
-    place = ASKED + 1 + _host_count(asked, fields)
-    used = _host_count(int(fields[place]), fields)
-    hosts = list(dict.fromkeys(_host(text) for text in fields[place + 1 : place + 1 + used]))
-    after = fields[place + 1 + used :]  # status, host factor, job name, command, usage, mail user
-    index = after[2 + 2 + USAGE_VALUES + 6] if len(after) > 2 + 2 + USAGE_VALUES + 6 else "0"
+def _add_record(fields: list[str], rows: JobRows) -> None:
+    head = dict(zip(LSF_HEAD, fields, strict=False))
+    place = len(LSF_HEAD) + _host_count(head["asked"], fields)
+    used = _host_count(fields[place], fields)
+    hosts = fields[place + 1 : place + 1 + used]
+    tail = dict(zip(LSF_TAIL, fields[place + 1 + used :], strict=False))
+    index = tail.get("index", "0")
     rows.add(
-        tally,
-        job=fields[JOB] if index in ("0", "") else f"{fields[JOB]}[{index}]",
-        start_us=_record_time(fields[START]),
-        end_us=_record_time(fields[END]),
-        servers=hosts,
-        nodes=len(hosts) or None,
-        user=fields[USER] or None,
-        account=after[2 + 2 + USAGE_VALUES + 1] or None if len(after) > 24 else None,
-        partition=fields[QUEUE] or None,
-        name=after[2] or None,
-        state="COMPLETED" if int(after[0]) & DONE else "FAILED",
+        head["job"] if index in ("0", "") else f"{head['job']}[{index}]",
+        _record_time(head["start"]),
+        _record_time(head["end"]),
+        (REPEATED.sub(r"\2", host) for host in hosts),
+        user=head["user"],
+        account=tail.get("project"),
+        partition=head["queue"],
+        name=tail["name"],
+        state="COMPLETED" if int(tail["status"]) & DONE else "FAILED",
     )
-
-
-def _host_count(number: int, fields: list[str]) -> int:
-    """Return how many hosts follow.
-
-    Raises:
-        ValueError: more than the record has.
-    """
-    if not 0 <= number <= len(fields):
-        raise ValueError(f"{number} hosts in {len(fields)} fields")
-    return number
-
-
-def _host(text: str) -> str:
-    """`4*hostA` is the short form of four slots on one host."""
-    repeated = REPEATED.fullmatch(text)
-    return repeated[2] if repeated else text
 
 
 def _record_time(text: str) -> int | None:
@@ -364,20 +289,24 @@ def _record_time(text: str) -> int | None:
     return time_us if time_us and EARLIEST <= time_us <= LATEST else None
 
 
-class LsfTextReader(MarkedReader):
+def _host_count(text: str, fields: list[str]) -> int:
+    """Return how many hosts follow; raise ValueError if those are more than the record has."""
+    if not 0 <= int(text) <= len(fields):
+        raise ValueError(f"{text} hosts in {len(fields)} fields")
+    return int(text)
+
+
+class LsfTextReader(JobLinesReader):
     """Reads the long form of `bacct` and `bhist`."""
 
     name = "lsf-text"
     title = "LSF listings (bacct -l, bhist -l)"
     marker = re.compile(rb"^Job <\d+(?:\[\d+\])?>, ", re.MULTILINE)
 
-    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
-        """Return the jobs that have ended."""
-        zone = zone_of(options.timezone)
-        rows = JobRows(Budget(source))
-        for paragraph in _paragraphs(text_lines(source, tally)):
-            _add_paragraph(paragraph, rows, zone, tally)
-        return rows.table()
+    def add_jobs(self, lines: Iterator[str], rows: JobRows, zone: ZoneInfo) -> None:
+        """Add the jobs that have ended."""
+        for paragraph in _paragraphs(lines):
+            _add_paragraph(paragraph, rows, zone)
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[list[str]]:
@@ -388,7 +317,7 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[list[str]]:
             if held:
                 yield held
             held = [line.rstrip()]
-        elif held and line[:1].isspace() and line.strip() and len(held[-1]) < MAX_PARAGRAPH:
+        elif held and line[:1].isspace() and line.strip() and len(held[-1]) < BLOCK:
             held[-1] += line.strip()
         elif held and EVENT.match(line):
             held.append(line.rstrip())
@@ -396,7 +325,7 @@ def _paragraphs(lines: Iterator[str]) -> Iterator[list[str]]:
         yield held
 
 
-def _add_paragraph(paragraph: list[str], rows: JobRows, zone: ZoneInfo, tally: Tally) -> None:
+def _add_paragraph(paragraph: list[str], rows: JobRows, zone: ZoneInfo) -> None:
     facts = dict(FACT.findall(paragraph[0]))
     start_us = end_us = None
     hosts: list[str] = []
@@ -407,17 +336,15 @@ def _add_paragraph(paragraph: list[str], rows: JobRows, zone: ZoneInfo, tally: T
         facts |= {key: text for key, text in FACT.findall(said) if key == "Queue"}
         if event and STARTED.match(said):
             start_us, end_us = _event_time(event, zone), None
-            hosts = list(dict.fromkeys(LSF_HOST.findall(HOSTS_END.split(said)[0])))
+            hosts = LSF_HOST.findall(HOSTS_END.split(said)[0])
         elif event and ENDED.match(said) and start_us is not None:
             end_us = _event_time(event, zone)
             state = state or ("EXIT" if said.lower().startswith(("exit", "term")) else "DONE")
     rows.add(
-        tally,
-        job=facts.get("Job", ""),
-        start_us=start_us,
-        end_us=end_us,
-        servers=hosts,
-        nodes=len(hosts) or None,
+        facts.get("Job", ""),
+        start_us,
+        end_us,
+        hosts,
         user=facts.get("User"),
         account=facts.get("Project"),
         partition=facts.get("Queue"),

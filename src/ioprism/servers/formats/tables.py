@@ -10,8 +10,9 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from ioprism.errors import BrokenTraceError
 from ioprism.formats.reading import Budget
-from ioprism.formats.text import epoch_us, zone_of
+from ioprism.formats.text import epoch_us
 from ioprism.model.counters import (
     COUNTERS,
     SECOND,
@@ -22,23 +23,22 @@ from ioprism.model.counters import (
     Tally,
 )
 from ioprism.servers.formats.records import (
+    COPIES_HELD,
     DAMAGED,
     DAMAGED_NODES,
     HostlistError,
+    JobLinesReader,
     JobRows,
     MarkedReader,
     beginning,
     blocks,
     check_rows,
     expand_hosts,
-    text_lines,
 )
 
 COUNTER_COLUMNS = ("server", "t")
 JOB_COLUMNS = {"job_id", "start", "end"}
 MOST_MOUNTS = 1000  # in a row of LDMS; a table is made for each
-WIDE = 50  # columns above which lines that are too short are looked for first
-COPIES_HELD = 4  # of a table that is taken apart at once: as text, as numbers, and their sums
 LDMS_COUNTER = re.compile(
     r"(?:client\.lstats\.)?(read_bytes|write_bytes|open|close)(?:[._]sum)?(?:#(?:llite\.)?(.+))?"
 )
@@ -63,15 +63,31 @@ class CounterTableReader:
         return set(COUNTER_COLUMNS) <= set(heading) and not set(VALUES).isdisjoint(heading)
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
-        """Yield tables of samples."""
-        names: list[str] = []
-        for block in blocks(source, tally):
-            text = block
-            if not names:
-                first, _, text = block.partition(b"\n")
-                names = _counter_heading(first)
+        """Yield tables of samples.
+
+        Raises:
+            BrokenTraceError: the first readable line does not name the columns.
+        """
+        for names, text in _headed_blocks(source, tally):
+            if missing := [name for name in COUNTER_COLUMNS if name not in names]:
+                raise BrokenTraceError(
+                    f"the first line that can be read has no column {' or '.join(missing)}.\n"
+                    "Hint: the first line names the columns, such as server,t,br,bw.",
+                    source=source,
+                )
             table = _text_columns(text, names, {*COUNTER_COLUMNS, *COUNTERS.names})
             yield check_rows(_samples(table, tally), tally)
+
+
+def _headed_blocks(source: Path, tally: Tally) -> Iterator[tuple[list[str], bytes]]:
+    """Yield the names in the first line, and a block of lines below it."""
+    names: list[str] = []
+    for block in blocks(source, tally):
+        text = block
+        if not names:
+            first, _, text = block.partition(b"\n")
+            names = _counter_heading(first)
+        yield names, text
 
 
 def _counter_heading(text: bytes) -> list[str]:
@@ -148,12 +164,10 @@ class LdmsReader(MarkedReader):
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         """Yield tables of samples; columns of a mount or target become its series."""
-        names: list[str] = []
-        for block in blocks(source, tally):
-            text = block
-            if not names:
-                first, _, text = block.partition(b"\n")
-                names = [name.lstrip("#") for name in _counter_heading(first)]
+        counted: dict[str, dict[str, str]] = {}
+        for heading, text in _headed_blocks(source, tally):
+            names = [name.lstrip("#") for name in heading]
+            if not counted:
                 counted = _ldms_counters(names)
                 if not 0 < len(counted) <= MOST_MOUNTS:
                     tally.note("no column counts bytes or files of Lustre" if not counted else
@@ -173,8 +187,6 @@ class LdmsReader(MarkedReader):
 
 def _whole_rows(text: bytes, names: list[str], tally: Tally) -> bytes:
     """Leave out lines that are too short for all columns: as cells, they would fill the memory."""
-    if len(names) < WIDE:
-        return text
     lines = text.split(b"\n")
     whole = [line for line in lines if len(line) >= len(names) - 1]
     tally.leave_out(DAMAGED, count=sum(map(bool, lines)) - len(whole))
@@ -240,7 +252,7 @@ class CollectdReader(MarkedReader):
         yield check_rows(_samples(series, tally), tally)
 
 
-class JobTableReader:
+class JobTableReader(JobLinesReader):
     """Reads a CSV with a heading; servers are separated by blanks, ranges may be in brackets."""
 
     name = "job-table"
@@ -251,45 +263,32 @@ class JobTableReader:
         first = beginning(source, size=4096).decode("utf-8", "replace").partition("\n")[0]
         return set(first.lstrip("\ufeff").strip().split(",")) >= JOB_COLUMNS
 
-    def read(self, source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFrame:
-        """Return the jobs."""
-        zone = zone_of(options.timezone)
-        lines = text_lines(source, tally)
+    def add_jobs(self, lines: Iterator[str], rows: JobRows, zone: ZoneInfo) -> None:
+        """Add the jobs."""
         heading = next(lines, "").lstrip("\ufeff").strip().split(",")
-        rows = JobRows(Budget(source))
         for line in lines:
-            words = _csv_words(line)
-            if words is None or len(words) != len(heading):
-                tally.leave_out(DAMAGED)
+            try:
+                words = next(csv.reader([line]), [])
+            except csv.Error:
+                words = []
+            if len(words) != len(heading):
+                rows.tally.leave_out(DAMAGED)
             else:
-                _add_job(dict(zip(heading, words, strict=True)), rows, zone, tally)
-        return rows.table()
+                _add_job(dict(zip(heading, words, strict=True)), rows, zone)
 
 
-def _csv_words(line: str) -> list[str] | None:
-    try:
-        return next(csv.reader([line]), None)
-    except csv.Error:
-        return None
-
-
-def _add_job(values: Mapping[str, str], rows: JobRows, zone: ZoneInfo, tally: Tally) -> None:
+def _add_job(values: Mapping[str, str], rows: JobRows, zone: ZoneInfo) -> None:
     try:
         given = [expand_hosts(word) for word in values.get("servers", "").split()]
     except HostlistError:
-        tally.leave_out(DAMAGED_NODES)
+        rows.tally.leave_out(DAMAGED_NODES)
         return
-    servers = list(dict.fromkeys(name for names in given for name in names))
+    nodes = values.get("nodes", "")
     rows.add(
-        tally,
-        job=values["job_id"],
-        start_us=epoch_us(values["start"], zone),
-        end_us=epoch_us(values["end"], zone),
-        servers=servers,
-        nodes=_node_count(values.get("nodes", "")),
-        **{name: values.get(name) or None for name in JOB_FACTS},
+        values["job_id"],
+        epoch_us(values["start"], zone),
+        epoch_us(values["end"], zone),
+        (name for names in given for name in names),
+        nodes=int(nodes) if nodes.isdecimal() and len(nodes) < 8 else None,
+        **{name: values.get(name) for name in JOB_FACTS},
     )
-
-
-def _node_count(text: str) -> int | None:
-    return int(text) if text.isdecimal() and 0 < len(text) < 8 and int(text) else None

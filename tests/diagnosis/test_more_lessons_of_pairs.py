@@ -1,0 +1,183 @@
+"""What pairs on other programs taught: many files, journals, locks, records in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ioprism import Verdict, diagnose
+from tests.call_tables import calls, trace_of
+from tests.diagnosis.test_counters_beside_calls import of_counters
+from tests.diagnosis.test_heat_maps import of_heat_maps
+
+Rows = Iterator[dict[str, object]]
+
+
+def first(found: Verdict) -> str:
+    return found.causes[0].code if found.causes else ""
+
+
+def test_opens_between_short_writes_are_one_phase_for_counters(tmp_path: Path) -> None:
+    found = of_counters(trace_of(calls(_many_files())), tmp_path)
+
+    assert first(found) == "metadata"
+    # In each step, as long as the slowest of three ranks.
+    assert found.io_stall.seconds == pytest.approx(4 * 12 * 31e-3, rel=0.25)
+
+
+def _many_files() -> Rows:
+    """In four steps, 3 ranks create 12 files each and write each once; none is in step."""
+    chance = np.random.default_rng(seed=1)
+    for rank in range(3):
+        for step in range(4):
+            now = 1.0 + step
+            for number in range(12):
+                opening = chance.uniform(1e-3, 60e-3)
+                same = {"process": rank, "file": rank + 3 * (12 * step + number)}
+                yield {**same, "start": now, "seconds": opening, "operation": "open"}
+                yield {
+                    **same, "start": now + opening, "seconds": 4e-4, "operation": "write",
+                    "offset": 0, "bytes": 2**13,
+                }  # fmt: skip
+                now += opening + 5e-4
+
+
+def test_writers_that_take_turns_keep_each_other_waiting(tmp_path: Path) -> None:
+    trace = trace_of(calls(_turns()))
+
+    for found in (diagnose(trace), of_counters(trace, tmp_path)):
+        assert found.io_stall.seconds == pytest.approx(4 * 6 * 64 * 6e-4, rel=0.1)
+        assert first(found) in ("small-requests", "shared-file-contention")
+
+
+def _turns() -> Rows:
+    """Six ranks append 64 records of 4 KiB to a file of each step, one after the other."""
+    for step in range(4):
+        for number in range(64 * 6):
+            yield {
+                "start": 1 + step + number * 6e-4, "seconds": 5.9e-4, "process": number % 6,
+                "file": step, "operation": "write", "offset": number * 2**12, "bytes": 2**12,
+            }  # fmt: skip
+
+
+def test_records_read_in_three_requests_are_in_random_order_if_the_jumps_cost() -> None:
+    found = diagnose(trace_of(calls(_records())))
+
+    assert first(found) == "random-access"
+    assert found.causes[0].saving.seconds == pytest.approx(400 * 6e-3, rel=0.25)
+
+
+def test_counters_leave_open_whether_records_are_small_or_out_of_order(tmp_path: Path) -> None:
+    found = of_counters(trace_of(calls(_records())), tmp_path)
+
+    assert not found.causes
+    assert {one.code for one in found.possible} == {"small-requests", "random-access"}
+
+
+def _records() -> Rows:
+    """Records of 12 KiB in random order: the first request of each takes a seek."""
+    places = np.random.default_rng(seed=3).permutation(400)
+    now = 1.0
+    for place in places.tolist():
+        for part, seconds in enumerate((6.5e-3, 5e-4, 5e-4)):
+            yield {
+                "start": now, "seconds": seconds, "process": 0, "file": 0, "operation": "read",
+                "offset": (3 * place + part) * 2**12, "bytes": 2**12,
+            }  # fmt: skip
+            now += seconds + 1e-5
+
+
+def test_with_a_sync_goes_the_journal_that_is_made_for_it(tmp_path: Path) -> None:
+    trace = trace_of(calls(_commits()))
+
+    for found in (diagnose(trace), of_counters(trace, tmp_path)):
+        assert first(found) == "frequent-sync"
+        assert found.causes[0].saving.seconds == pytest.approx(60 * 33e-3, rel=0.15)
+
+
+def _commits() -> Rows:
+    """Sixty commits: a journal is created, written and synced, then the database."""
+    for commit in range(60):
+        now = 1 + commit * 0.05
+        journal, data = ({"process": 0, "file": file} for file in (0, 1))
+        yield {**journal, "start": now, "seconds": 8e-3, "operation": "open"}
+        for number in range(8):
+            yield {
+                **journal, "start": now + 8e-3 + number * 1e-3, "seconds": 9e-4,
+                "operation": "write", "offset": number * 2**9, "bytes": 2**9,
+            }  # fmt: skip
+        yield {**journal, "start": now + 16e-3, "seconds": 8.5e-3, "operation": "sync"}
+        yield {
+            **data, "start": now + 24.6e-3, "seconds": 6e-4, "operation": "write",
+            "offset": commit * 2**12, "bytes": 2**12,
+        }  # fmt: skip
+        yield {**data, "start": now + 25.3e-3, "seconds": 8.5e-3, "operation": "sync"}
+
+
+@pytest.mark.parametrize(("below", "expected"), [(2**11, "small-requests"), (2**13, "")])
+def test_pieces_of_an_independent_call_are_the_programs_layout(below: int, expected: str) -> None:
+    found = diagnose(trace_of(calls(_pieces(below))))
+
+    assert first(found) == expected
+
+
+def _pieces(below: int) -> Rows:
+    """Three ranks ask MPI-IO for 256 pieces of 2 KiB; the library may read what lies between."""
+    for rank in range(3):
+        for step in range(4):
+            now = 1 + step
+            same = {"process": rank, "file": step, "operation": "read"}
+            yield {
+                **same, "start": now, "seconds": 0.2, "layer": "mpiio", "offset": rank * 2**11,
+                "bytes": 256 * 2**11,
+            }  # fmt: skip
+            for number in range(256):
+                yield {
+                    **same, "start": now + number * 7e-4, "seconds": 6.9e-4,
+                    "offset": (3 * number + rank) * 2**11, "bytes": below,
+                }  # fmt: skip
+
+
+def test_each_slow_phase_of_a_heat_map_counts_as_evidence(tmp_path: Path) -> None:
+    found = of_heat_maps(trace_of(calls(_slow_stretch())), tmp_path)
+
+    assert first(found) == "interference"
+    assert found.causes[0].saving.seconds == pytest.approx(4 * 4 * 70e-3, rel=0.3)
+
+
+def _slow_stretch() -> Rows:
+    """Six ranks read from files that stay the same; four of sixteen steps take much longer."""
+    now = 0.4
+    for step in range(16):
+        seconds = 85e-3 if 4 <= step < 8 else (5e-3, 30e-3)[step % 2]
+        for rank in range(6):
+            for number in range(4):
+                yield {
+                    "start": now + number * seconds, "seconds": seconds * (0.9 + 0.02 * rank),
+                    "process": rank, "file": rank, "operation": "read",
+                    "offset": (4 * step + number) * 2**19, "bytes": 2**19,
+                }  # fmt: skip
+        now += 4 * seconds + 0.25
+
+
+@pytest.mark.parametrize(("size", "expected"), [(2**18, ""), (2**12, "small-requests")])
+def test_counters_of_one_size_do_not_show_that_slow_storage_would_serve_more_sooner(
+    tmp_path: Path, size: int, expected: str
+) -> None:
+    found = of_counters(trace_of(calls(_one_size(size))), tmp_path)
+
+    assert first(found) == expected
+    assert expected or "small-requests" in {one.code for one in found.possible}
+
+
+def _one_size(size: int) -> Rows:
+    """Two ranks read in order; each request takes 11 ms."""
+    for rank in range(2):
+        for number in range(300):
+            yield {
+                "start": 1 + number * 11.1e-3, "seconds": 11e-3, "process": rank, "file": rank,
+                "operation": "read", "offset": number * size, "bytes": size,
+            }  # fmt: skip

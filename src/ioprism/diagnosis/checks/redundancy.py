@@ -250,9 +250,13 @@ def _overwritten_calls(observed: Observed, writes: Flags) -> Floats:
     """1 for writes whose bytes are written again in the same phase; else 0."""
     rows = observed.rows
     vain = np.zeros(len(rows))
-    writes = writes & (rows.offset >= 0)
-    for file in unique(rows.file[writes]):
-        mine = np.flatnonzero(writes & (rows.file == file))
+    placed = np.flatnonzero(writes & (rows.offset >= 0))
+    placed = placed[np.lexsort((rows.offset[placed], rows.file[placed]))]
+    file, low = rows.file[placed], rows.offset[placed]
+    # Of requests sorted by offset, two neighbours overlap if any do.
+    overlap = (file[1:] == file[:-1]) & (low[1:] < low[:-1] + rows.bytes[placed[:-1]])
+    for number in unique(file[1:][overlap]):
+        mine = np.sort(placed[slice(*np.searchsorted(file, [number, number + 1]))])
         if len(mine) <= MAX_WRITES:
             vain[_overwritten(observed, mine)] = 1.0
     return vain

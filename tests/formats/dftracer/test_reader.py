@@ -424,3 +424,20 @@ def test_a_large_trace_of_an_unusual_form_is_read_to_the_last_call(
 
     assert answer.by_operation["read"].operations == calls
     assert read(trace).completeness.warnings == ()
+
+
+def test_lines_that_a_program_wrote_again_with_spaces_are_the_same_trace(tmp_path: Path) -> None:
+    source = tmp_path / "run.pfw"
+    lines = [
+        {"id": number, "name": "write", "cat": "POSIX", "pid": 1, "tid": 2, "ts": 10**15 + number,
+         "dur": 1, "ph": "X", "args": {"fname": "/s/a: b, c", "ret": 4096, "hostname": "n1"}}
+        for number in range(50)
+    ]  # fmt: skip
+    events = []
+    for separators in ((",", ":"), (", ", ": ")):
+        text = "\n".join(json.dumps(line, separators=separators) for line in lines)
+        source.write_text(f"[\n{text}\n]\n")
+        events.append(read(source).events())
+
+    assert events[0].height == 50
+    assert events[1].equals(events[0])

@@ -175,13 +175,31 @@ def pieces(
                 trouble.endless = True
                 break
             continue
-        yield squeeze(b"".join((*held, memoryview(chunk)[:cut]))) + padding
+        yield compact(b"".join((*held, memoryview(chunk)[:cut]))) + padding
         held, height = [chunk[cut:]], len(chunk) - cut
     rest = b"".join(held)
     if trouble.endless:
         rest = rest[: rest.rfind(b"\n") + 1]
     if rest:
-        yield squeeze(rest) + padding
+        yield compact(rest) + padding
+
+
+_SPACED = re.compile(rb'\{"[a-z]+": ')
+_SOME_LINES = 4096  # bytes that show how lines are written
+
+
+def compact(text: bytes) -> bytes:
+    """Return lines without the spaces that programs which rewrite a trace put between values."""
+    text = squeeze(text)
+    if _SPACED.search(text, 0, _SOME_LINES) is None:
+        return text
+    return b"\n".join(map(_without_spaces, text.split(b"\n")))
+
+
+def _without_spaces(line: bytes) -> bytes:
+    with suppress(msgspec.DecodeError):  # a damaged line is counted where it is decoded
+        return msgspec.json.format(line.rstrip(b"\r,"), indent=-1)
+    return line
 
 
 PLAIN = 32 * 2**20  # bytes of text that are worth a separate range

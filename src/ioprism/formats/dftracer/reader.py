@@ -20,7 +20,7 @@ from ioprism.formats.dftracer.events import (
     DftracerRange,
     Relay,
 )
-from ioprism.formats.dftracer.lines import Range, Trouble, chunks, lacks_index, ranges
+from ioprism.formats.dftracer.lines import Range, Trouble, chunks, compact, lacks_index, ranges
 from ioprism.formats.dftracer.survey import Segment, Survey, join_surveys, survey
 from ioprism.formats.job_groups import ProcessFile
 from ioprism.formats.reading import Reading, check_readable, files_below
@@ -105,7 +105,7 @@ class DftracerReader:
 
 def _is_trace(path: Path) -> bool:
     for chunk in chunks(path, Trouble()):
-        return isinstance(chunk, bytes) and _FIRST.match(chunk[:HEAD]) is not None
+        return isinstance(chunk, bytes) and _FIRST.match(compact(chunk[:HEAD])) is not None
     return False
 
 

@@ -197,7 +197,8 @@ def compact(text: bytes) -> bytes:
 
 
 def _without_spaces(line: bytes) -> bytes:
-    with suppress(msgspec.DecodeError):  # a damaged line is counted where it is decoded
+    # Damaged and deeply nested lines are counted where they are decoded.
+    with suppress(msgspec.DecodeError, RecursionError):
         return msgspec.json.format(line.rstrip(b"\r,"), indent=-1)
     return line
 

@@ -141,7 +141,7 @@ def _recorder_parquet(folder: Path) -> Path:
 def _job_list(path: Path) -> tuple[Sums, bool]:
     tally = Tally()
     jobs = read_jobs(path, ReadingOptions(timezone="UTC"), tally)
-    return (jobs.height, 0), bool(tally.left_out)
+    return (jobs.height, 0), bool(tally.warnings())
 
 
 def _ceiling(path: Path) -> tuple[Sums, bool]:
@@ -236,7 +236,8 @@ SAMPLES = (
       for n in ("a_ckpt_fpp_period5s", "e_mpiio_collective", "n_hdf5_collective_write")),
     *(Sample(f"recorder {n}", _copied(f"recorder/{n}"), _events)
       for n in ("gotcha-hdf5", "v2.4.0-mpiio_coll", "pilgrim-ckpt_interproc", "master-ckpt")),
-    *(Sample(f"dftracer {n}", _copied(f"dftracer/{n}"), _events, notices_cuts=n.endswith("gz"))
+    *(Sample(f"dftracer {n}", _copied(f"dftracer/{n}"), _events, notices_cuts="agg" not in n,
+             notices_torn_lines=True)
       for n in ("v2.2.0-md1-plain.pfw", "v2.2.0-agg.pfw", "v2.0.3-md1.pfw.gz")),
     Sample("strace", _copied("strace/randread_np2.strace"), _events),
     Sample("table", _table, _events, notices_cuts=False, notices_torn_lines=True),
@@ -255,16 +256,19 @@ SAMPLES = (
     Sample("recorder text", _copied("recorder/master-hdf5/_text"), _events, notices_cuts=False,
            notices_torn_lines=True),
     Sample("recorder parquet", _recorder_parquet, _events, notices_cuts=False),
-    *(Sample(f"counters {name}", _copied(f"counters/{name}.txt"), _raw_counters, notices_cuts=False)
+    *(Sample(f"counters {name}", _copied(f"counters/{name}.txt"), _raw_counters, notices_cuts=False,
+             notices_torn_lines=True)
       for name in ("job_stats", "mmpmon_text", "prometheus", "stats")),
-    Sample("sacct", _written("jobs", SACCT), _job_list, notices_cuts=False),
-    Sample("job table", _copied("servers/A_aligned.jobs.csv"), _job_list, notices_cuts=False),
+    Sample("sacct", _written("jobs", SACCT), _job_list, notices_cuts=False,
+           notices_torn_lines=True),
+    Sample("job table", _copied("servers/A_aligned.jobs.csv"), _job_list, notices_cuts=False,
+           notices_torn_lines=True),
     *(Sample(f"ceiling {name}", _copied(f"ceilings/{name}.json"), _ceiling)
       for name in ("ior", "fio")),
     Sample("site store", _site_store, _site_rows),
     Sample("store of runs", _runs, _run_rows),
     Sample("watch state", _watch_state, _watched, notices_cuts=False),
     Sample("otf2", _copied("otf2"), _events, notices_cuts=False),
-    Sample("lmt", _lmt, _raw_counters, notices_cuts=False),
-    Sample("tokio", _tokio, _raw_counters, notices_cuts=False),
+    Sample("lmt", _lmt, _raw_counters),
+    Sample("tokio", _tokio, _raw_counters),
 )  # fmt: skip

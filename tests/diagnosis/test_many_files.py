@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ioprism import diagnose
 from ioprism.diagnosis.checks import redundancy
+from tests.diagnosis.known_rows import observed, writes
 
 HEADER = "start,end,process,rank,file,operation,bytes,offset,function,layer"
 
@@ -26,6 +29,16 @@ def test_files_without_overlapping_writes_are_not_searched(
     diagnose(trace_of(tmp_path, twice=frozenset({3, 17})))
 
     assert searched == [3, 3]
+
+
+def test_files_of_each_rank_are_numbered_without_a_place_for_every_pair() -> None:
+    ranks = 100_000  # a place for each pair would take 80 GB
+    rows = writes(np.zeros(ranks), np.ones(ranks), np.arange(ranks))
+    rows = replace(rows, file=np.arange(ranks))
+    job = observed(rows, [(0.0, 1.0)], [1.0], runtime=1.0)
+
+    assert job.rank_file.max() < ranks
+    assert len(np.unique(job.rank_file)) == ranks
 
 
 def trace_of(folder: Path, *, twice: frozenset[int]) -> Path:

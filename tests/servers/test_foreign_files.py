@@ -80,6 +80,18 @@ def test_equal_keys_do_not_multiply(tmp_path: Path) -> None:
     assert time.monotonic() - begun < SOON
 
 
+def test_a_truncated_database_is_refused(tmp_path: Path) -> None:
+    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
+    path = database(
+        tmp_path / "lmt.db", OST_DATA, f"INSERT INTO OST_DATA {many} SELECT 7, 1, i, i FROM n;"
+    )
+    for size in range(path.stat().st_size - 1, 4 * 4096, -4001):
+        os.truncate(path, size)
+
+        with pytest.raises(BrokenTraceError, match="cannot be read"):
+            samples(path)
+
+
 def test_reading_a_database_leaves_nothing_beside_it(tmp_path: Path) -> None:
     path = database(tmp_path / "lmt.db", OST_DATA, "INSERT INTO OST_DATA VALUES (7, 1, 10, 20);")
     with closing(sqlite3.connect(path)) as made:

@@ -134,6 +134,7 @@ def until_damage(tables: Iterator[pl.DataFrame], name: str, warn: Warn) -> Itera
 
 
 LARGEST_VALUE = 2**20  # bytes of a text or blob; windows of 32 KiB are the largest in use
+LARGEST_PAGE = 65536  # bytes; its size does not fit into the header
 STEPS_AT_ONCE = 10_000
 LEAST_STEPS = 10**7
 STEPS_PER_BYTE = 100  # a scan takes about one for each byte
@@ -145,8 +146,9 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 class Tables:
     """The plain tables of an open database."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
+        self._is_truncated = _is_truncated(path)
         rows = connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
         self._plain = {
             str(name)
@@ -165,6 +167,8 @@ class Tables:
         """
         if table not in self:
             raise sqlite3.DatabaseError(f"{table} is not a plain table of the file")
+        if self._is_truncated:  # SQLite itself may pass over missing pages
+            raise sqlite3.DatabaseError("the file is truncated")
         if not all(map(_NAME.fullmatch, (table, *columns))):
             raise ValueError("names of tables and columns are plain words")
         listed = ", ".join(f'"{column}"' for column in columns)
@@ -193,9 +197,18 @@ def opened_tables(path: Path, *names: str) -> Iterator[Tables]:
         for name in names:
             _check_columns(connection, name)
         connection.set_authorizer(_only({*names, "sqlite_master", "sqlite_schema"}))
-        yield Tables(connection)
+        yield Tables(connection, path)
     finally:
         connection.close()
+
+
+def _is_truncated(path: Path) -> bool:
+    """Whether a database is smaller than its header says."""
+    with path.open("rb") as file:
+        head = file.read(100)
+    page, pages = int.from_bytes(head[16:18]), int.from_bytes(head[28:32])
+    counted = head[24:28] == head[92:96]  # by a version that counts the pages
+    return counted and pages * (LARGEST_PAGE if page == 1 else page) > path.stat().st_size
 
 
 def _limit_steps(connection: sqlite3.Connection, path: Path) -> None:

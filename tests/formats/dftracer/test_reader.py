@@ -154,6 +154,16 @@ def test_sums_are_the_same_however_they_are_cut(monkeypatch: pytest.MonkeyPatch)
     assert_frame_equal(read(path).counters["POSIX"], whole)
 
 
+def test_torn_sums_are_reported(tmp_path: Path) -> None:
+    data = (DATA / "v2.2.0-agg.pfw").read_bytes()
+    path = tmp_path / "a.pfw"
+    path.write_bytes(data[:-20])
+    trace = read(path)
+
+    assert trace.counters["POSIX"]["POSIX_READS"].sum() == 38
+    assert trace.completeness.warnings == ("a.pfw: 1 damaged line left out",)
+
+
 def test_sums_beside_calls_are_left_out_and_told(tmp_path: Path) -> None:
     path = tmp_path / "a.pfw"
     sums = (DATA / "v2.2.0-agg.pfw").read_text().splitlines()

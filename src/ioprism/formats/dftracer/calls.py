@@ -299,13 +299,15 @@ class Aggregates:
     def _read(self, path: Path) -> Iterator[Aggregate]:
         trouble, damaged = Trouble(), 0
         for portion in pieces(chunks(path, trouble), trouble, size=LARGE_PIECE):
-            for line in filter(attrgetter("is_sum"), decode_text(portion).lines):
+            decoded = decode_text(portion)
+            damaged += decoded.damaged_count
+            for line in filter(attrgetter("is_sum"), decoded.lines):
                 aggregate = self._aggregate(line)
                 damaged += aggregate is None
                 if aggregate is not None:
                     yield aggregate
         if damaged:
-            self.warn(f"{path.name}: {format_counted(damaged, 'damaged sum')} left out")
+            self.warn(f"{path.name}: {format_counted(damaged, 'damaged line')} left out")
 
     def _aggregate(self, line: Line) -> Aggregate | None:
         pid, ts, count = map(whole_number, (line.pid, line.ts, line.arguments.dft_cnt))

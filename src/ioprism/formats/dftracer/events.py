@@ -185,8 +185,16 @@ def join_moves(moves: Iterable[FilePointers]) -> FilePointers:
 
 
 def join_small_frames(frames: Iterable[pl.DataFrame]) -> Iterator[pl.LazyFrame]:
-    """Yield tables of about `BATCH` events, each in one piece of memory."""
-    return (table.rechunk().lazy() for table in join_small(frames, BATCH))
+    """Yield tables of about `BATCH` events, each in one piece of memory.
+
+    A trace may have 100,000 small files: what can be done for many of them is done here.
+    """
+    codes = {
+        "layer": pl.col("layer").cat.to(Layer),
+        "operation": pl.col("operation").cat.to(Operation),
+    }
+    tables = (table.rechunk().with_columns(**codes) for table in join_small(frames, BATCH))
+    return (EVENTS.conform(table).lazy() for table in tables)
 
 
 def tasks_of(
@@ -250,21 +258,20 @@ class _Events:
         self.lost["bare"] += int(np.count_nonzero(bare))
         begin, took = (pl.Series(calls[key]) for key in ("ts", "dur"))
         start = (begin - self.source.origin) / self.source.per_second
-        known = pl.DataFrame(
+        return pl.DataFrame(
             {
                 "start": start,
                 "end": start + took / self.source.per_second,
                 "rank": rank,
                 "process": process,
                 "file": nullable(calls.file.astype(np.uint32), calls.file < 0),
-                "layer": pl.Series(layer).cat.to(Layer),
-                "operation": pl.Series(operation).cat.to(Operation),
+                "layer": layer,
+                "operation": operation,
                 "function": kinds.names.gather(calls.kind),
                 "offset": nullable(offset, offset == UNKNOWN),
                 "bytes": nullable(moved, moved == UNKNOWN),
             }
         )
-        return EVENTS.conform(known)
 
     def _possible(self, calls: CallColumns, kinds: _Kinds) -> CallColumns:
         """The calls without DFTracer's own marks and those with damaged times."""

@@ -224,8 +224,12 @@ def test_names_that_are_not_utf8_are_read_or_one_message(tmp_path: Path) -> None
     table.write_text("start,end,operation\n0,1,read\n")
     run("characterise", log)
     run("report", log, "-o", tmp_path / f"{NOT_TEXT}.html", "-q")
+    run("site", "add", log, "--store", tmp_path / "site", "-q")
     refused = [["characterise", table]]
     refused += [["convert", log, tmp_path / f"{NOT_TEXT}{end}"] for end in (".store", ".csv")]
+    refused += [["site", "add", log, "--store", tmp_path / f"{NOT_TEXT}.site"]]
+    counters = TEST_DATA / "servers/A_aligned.counters.csv"
+    refused += [["servers", "ingest", counters, "--store", tmp_path / f"{NOT_TEXT}.servers"]]
     for words in refused:
         result = CliRunner().invoke(main, [*map(str, words)])
         assert result.exit_code == 1

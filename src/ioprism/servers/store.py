@@ -31,7 +31,7 @@ from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.counters import COUNTERS, JOBS, RECORD_KEY, VALUES, each_run_once
 from ioprism.servers.limits import ROWS_PER_TABLE
 from ioprism.servers.series import sampling_interval_us
-from ioprism.storage.atomic import atomic_write, held_alone
+from ioprism.storage.atomic import atomic_write, held_alone, refuse_unless_text
 from ioprism.storage.checked import (
     UNREADABLE,
     ChangedContentError,
@@ -227,6 +227,7 @@ def store_for_writing(folder: Path) -> Iterator[CounterStore]:
     Raises:
         OutputError: the folder holds something else, or another run is writing.
     """
+    refuse_unless_text(folder)
     if folder.exists() and not (folder / MANIFEST).is_file() and _foreign(folder):
         raise OutputError(
             f"{folder} contains something other than a store of server counters.\n"

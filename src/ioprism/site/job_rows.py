@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import os
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -49,7 +50,7 @@ def job_rows(
         "jobs": [
             {
                 **job,
-                "path": str(facts.path),
+                "path": os.fsencode(facts.path).decode("utf-8", "backslashreplace"),
                 **run_facts(trace, verdict, characteristics),
                 "job_id": trace.job.job_id,
                 "user": None if trace.job.user is None else str(trace.job.user),

@@ -19,7 +19,7 @@ import polars as pl
 
 from ioprism.errors import BrokenTraceError, OutputError
 from ioprism.model.schema import Column, Table
-from ioprism.storage.atomic import atomic_write, atomic_write_text, held_alone
+from ioprism.storage.atomic import atomic_write, atomic_write_text, held_alone, refuse_unless_text
 from ioprism.storage.checked import (
     ChangedContentError,
     checked_text,
@@ -332,8 +332,9 @@ def make_site(folder: Path) -> SiteStore:
     """Open a store, or make one in a folder that is empty or not there.
 
     Raises:
-        OutputError: the folder holds something else.
+        OutputError: the folder holds something else, or its name is not UTF-8.
     """
+    refuse_unless_text(folder)
     if (folder / MANIFEST).is_file():
         return open_site(folder)
     if folder.exists() and (not folder.is_dir() or not all(map(_begun, folder.iterdir()))):

@@ -185,13 +185,12 @@ def pieces(
 
 
 _SPACED = re.compile(rb'\{"[a-z]+": ')
-_SOME_LINES = 4096  # bytes that show how lines are written
 
 
 def compact(text: bytes) -> bytes:
     """Return lines without the spaces that programs which rewrite a trace put between values."""
     text = squeeze(text)
-    if _SPACED.search(text, 0, _SOME_LINES) is None:
+    if b'": ' not in text or _SPACED.search(text) is None:  # the first alone is far quicker
         return text
     return b"\n".join(map(_without_spaces, text.split(b"\n")))
 

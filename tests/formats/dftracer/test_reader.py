@@ -451,3 +451,15 @@ def test_lines_that_a_program_wrote_again_with_spaces_are_the_same_trace(tmp_pat
 
     assert events[0].height == 50
     assert events[1].equals(events[0])
+
+
+def test_spaces_in_later_lines_alone_change_nothing(tmp_path: Path) -> None:
+    plain = DATA / "v2.2.0-md1-plain.pfw"
+    path = tmp_path / plain.name
+    lines = plain.read_text().splitlines()
+    path.write_text("\n".join([*lines[:30], *(json.dumps(json.loads(x)) for x in lines[30:]), ""]))
+    whole, spaced = read(plain), read(path)
+
+    assert spaced.events().equals(whole.events())
+    assert spaced.files["path"].to_list() == whole.files["path"].to_list()
+    assert spaced.completeness.warnings == whole.completeness.warnings

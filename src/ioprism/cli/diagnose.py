@@ -213,10 +213,7 @@ def _show_one(judged: JudgedJob, level: Severity, *, as_json: bool, everything: 
     shown = replace(judged, insights=_at_level(judged.insights, level))
     if as_json:
         text = to_json.document_of(
-            shown.to_dict(),
-            paths=judged.paths,
-            format_name=judged.format,
-            warnings=judged.warnings,
+            shown.to_dict(), paths=judged.paths, format_name=judged.format, warnings=judged.warnings
         )
         click.echo(text)
         return

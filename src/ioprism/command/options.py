@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ioprism.errors import EndingError, UsageError
+from ioprism.formats.reading import Reading, read_clock_offsets
+from ioprism.model.pseudonyms import anonymised_by, chosen_pseudonyms
 from ioprism.reports.figures import (
     CATALOGUE,
     COLUMN_WIDTH,
@@ -161,8 +163,6 @@ def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
 def _set_key(context: click.Context, _: click.Parameter, path: Path | None) -> None:
     """Let the traces that the command reads have other names."""
     if path is not None and not context.resilient_parsing:
-        from ioprism.model.pseudonyms import anonymised_by
-
         context.with_resource(anonymised_by(path))
 
 
@@ -208,8 +208,6 @@ def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -
     """Note the clock offsets for the traces that the command reads."""
     if path is None or context.resilient_parsing:
         return
-    from ioprism.formats.reading import Reading, read_clock_offsets
-
     context.meta[_READING] = Reading(clock_offsets=read_clock_offsets(path))
 
 
@@ -220,8 +218,6 @@ def grouping() -> Grouping:
 
 def reading() -> Reading:
     """How the command that runs reads its traces: workers, if there are any, survey the files."""
-    from ioprism.formats.reading import Reading
-
     meta = click.get_current_context().meta
     chosen = cast("Reading", meta.get(_READING, Reading()))
     workers = cluster_session()
@@ -233,8 +229,6 @@ def reading() -> Reading:
 
 def shown_paths(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Return the paths that may be shown: other names where traces have other names."""
-    from ioprism.model.pseudonyms import chosen_pseudonyms
-
     names = chosen_pseudonyms()
     return paths if names is None else tuple(map(names.source, paths))
 

@@ -150,11 +150,7 @@ def _stamps(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
 
 
 def chosen_tables(
-    folder: Path,
-    which: Chosen,
-    *,
-    subject: str | None = None,
-    servers: ServerLoads | None = None,
+    folder: Path, which: Chosen, *, subject: str | None = None, servers: ServerLoads | None = None
 ) -> SiteTables:
     """Open a store and keep the jobs asked for; with the file system's counters, `others_rate`.
 

@@ -41,6 +41,7 @@ from ioprism.servers.formats.records import (
     DAMAGED,
     CounterRows,
     MarkedReader,
+    beginning,
     check_rows,
     text_lines,
 )
@@ -55,7 +56,6 @@ TABLES = ("OST_INFO", "OST_DATA", "TIMESTAMP_INFO", "MDS_INFO", "MDS_OPS_DATA", 
 METADATA_TABLES = {"MDS_OPS_DATA", "MDS_INFO", "OPERATION_INFO"}
 COUNTER_OF_OPERATION = {"open": "oc", "close": "cc"}
 Samples = Iterator[tuple[object, object, dict[str, object]]]  # server, timestamp, values
-HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 # Group -> data set -> counter; rates are bytes per second and become bytes of their interval.
 DATA_SETS = {
     "readbytes": "br", "writebytes": "bw", "readrates": "br", "writerates": "bw",
@@ -84,10 +84,9 @@ class LmtReader:
 
     def recognises(self, source: Path) -> bool:
         """Whether it is an SQLite file with LMT's tables. Never raises."""
+        if beginning(source, size=len(SQLITE_MAGIC)) != SQLITE_MAGIC:
+            return False
         try:
-            with source.open("rb") as file:
-                if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
-                    return False
             with opened_tables(source, *TABLES) as tables:
                 return "OST_DATA" in tables and "TIMESTAMP_INFO" in tables
         except (OSError, sqlite3.Error, UnicodeDecodeError):
@@ -158,19 +157,12 @@ def _counter_tables(
         yield collected.table(tally)
 
 
-class TokioReader:
-    """Reads TOKIO time series of version 1."""
+class TokioReader(MarkedReader):
+    """Reads TOKIO time series of version 1; reading HDF5 tells whether it is one."""
 
     name = "tokio"
     title = "TOKIO time series: HDF5 (needs h5py)"
-
-    def recognises(self, source: Path) -> bool:
-        """Whether it is HDF5; reading it tells whether it is TOKIO's. Never raises."""
-        try:
-            with source.open("rb") as file:
-                return file.read(len(HDF5_MAGIC)) == HDF5_MAGIC
-        except OSError:
-            return False
+    marker = re.compile(rb"\A\x89HDF\r\n\x1a\n")
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         """Yield tables of samples.

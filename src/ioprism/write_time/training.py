@@ -117,9 +117,7 @@ def _recipe(fit: fitting.Predictor, seed: int) -> fitting.Recipe:
         return lambda seen: _fit_shape(seen, fit.shape, with_bounds=True)
     if isinstance(fit, fitting.Trees):
         return lambda seen: fitting.fit_trees(seen, seed=seed)
-    if isinstance(fit, fitting.LinearFit):
-        return lambda seen: fitting.refit(seen, fitting.KINDS[fit.kind], fit)
-    raise TypeError(f"{fit.kind} has no recipe")
+    return lambda seen: fitting.refit(seen, fitting.KINDS[fit.kind], fit)
 
 
 def train_model(

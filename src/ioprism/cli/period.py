@@ -11,7 +11,6 @@ import click
 from ioprism.command import options, output
 from ioprism.command.options import PATH, Command, FigureRequest, Number, option, page_or_figure
 from ioprism.engine.base import LocalEngine
-from ioprism.formats.registry import job_groups
 from ioprism.model.trace import Trace
 from ioprism.periodicity.detect import METHODS, Options
 from ioprism.periodicity.dft import OUTLIERS
@@ -161,9 +160,7 @@ def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path
     """The paths of each job; a single file is one without asking."""
     if len(paths) == 1 and paths[0].is_file():
         return [paths]
-    return job_groups(
-        paths, format_name=format_name, grouping=options.grouping(), reading=options.reading()
-    )
+    return options.find_groups(paths, format_name)
 
 
 def _show_many(

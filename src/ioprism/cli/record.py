@@ -168,7 +168,8 @@ def record(
     if not command:
         raise click.UsageError("no command was given.\nHint: ioprism record -- PROGRAM ARGUMENTS")
     if scheduler is not None:
-        _print_script(scheduler, command, tracer, repeat)
+        choice = choose_tracer(parse_command(command), tracer)
+        click.echo(job_script(scheduler, command, choice, repeat=repeat), nl=False)
         return
     if fail_on is not None and not baselines:
         raise click.UsageError("--fail-on needs --against.\nHint: name an earlier recording.")
@@ -214,11 +215,6 @@ def record(
         if keep == "no":
             delete_traces(recording)
     _leave_as(recording.runs[-1], otherwise=code)
-
-
-def _print_script(scheduler: str, command: tuple[str, ...], tracer: str, repeat: int) -> None:
-    choice = choose_tracer(parse_command(command), tracer)
-    click.echo(job_script(scheduler, command, choice, repeat=repeat), nl=False)
 
 
 def _check(folder: Path, *, as_json: bool) -> None:

@@ -13,14 +13,23 @@ import click
 from ioprism.api import analyse
 from ioprism.cli.diagnose import open_servers
 from ioprism.command import options, output
-from ioprism.command.options import PAGE, PATH, Decorator, NumberRange, option, stack_decorators
+from ioprism.command.options import (
+    PAGE,
+    PATH,
+    Decorator,
+    NumberRange,
+    option,
+    stack_decorators,
+    when_given,
+)
 from ioprism.errors import IoprismError
 from ioprism.formats.registry import read_trace
+from ioprism.model.pseudonyms import read_key
 from ioprism.reports import to_json
 from ioprism.reports.to_html import site as html_form
 from ioprism.reports.to_terminal.site import show_site
 from ioprism.site import JobChoice, select_tables
-from ioprism.site.steps import SiteOptions, add_logs, follow_logs, with_key
+from ioprism.site.steps import SiteOptions, add_logs, follow_logs
 from ioprism.site.store import make_site
 from ioprism.site.summary import site_story, site_table
 from ioprism.storage.atomic import atomic_write_text, refuse_unless_file
@@ -62,7 +71,7 @@ def site() -> None:
         help="Seconds between checks of the folder to follow.")  # fmt: skip
 @option("--cores-per-node", type=click.IntRange(min=1),
         help="Used to estimate nodes if a log names none; default: as others show.")  # fmt: skip
-@option("--anonymise", "key_file", metavar="KEYFILE",
+@option("--anonymise", "key", metavar="KEYFILE", callback=when_given(read_key),
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
         help="Hash users, paths and programs with the key in this file.")  # fmt: skip
 @options.engine
@@ -74,7 +83,7 @@ def add(
     follow: Path | None,
     every: float,
     cores_per_node: int | None,
-    key_file: Path | None,
+    key: bytes | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -84,7 +93,7 @@ def add(
     """
     if not paths and follow is None:
         raise click.UsageError("Missing argument 'LOG...' or --follow.")
-    chosen = with_key(SiteOptions(cores_per_node), key_file)
+    chosen = SiteOptions(cores_per_node, key)
     kept = make_site(store)
     with output.progress("diagnosing logs", quiet=quiet) as progress:
         added = add_logs(
@@ -120,7 +129,7 @@ def choosing(subject: str | None = None) -> Decorator:
             "--servers",
             metavar="STORE",
             type=click.Path(path_type=Path, exists=True),
-            callback=open_servers,
+            callback=when_given(open_servers),
             help="Also use the file system's counters to see which jobs suffered from others.",
         ),
     ]

@@ -64,11 +64,12 @@ def add(
         anonymise: file with the key that names are hashed with.
         processes: to work with; None: one for each core.
     """
-    from ioprism.site.steps import SiteOptions, add_logs, with_key
+    from ioprism.model.pseudonyms import read_key
+    from ioprism.site.steps import SiteOptions, add_logs
     from ioprism.site.store import make_site
 
-    key = None if anonymise is None else Path(anonymise)
-    options = with_key(SiteOptions(cores_per_node, processes=processes), key)
+    key = None if anonymise is None else read_key(Path(anonymise))
+    options = SiteOptions(cores_per_node, key, processes)
     return add_logs(make_site(Path(store)), [*map(Path, logs)], options=options)
 
 

@@ -64,11 +64,8 @@ def own_history(
 ) -> History:
     """Compare a run with the earlier ones of its program at similar scale.
 
-    Args:
-        facts: of the run, as the table `jobs` has them.
-        rows: the ways in which it moves data.
-        jobs: all other jobs of the site.
-        rates: their ways of moving data.
+    `facts` are those of the run in the table `jobs`, `rows` the ways in which it moves data;
+    `jobs` and `rates` are of all other jobs of the site.
     """
     earlier = earlier_runs(facts, jobs)
     since = float(earlier["start"][0]) if earlier.height else None

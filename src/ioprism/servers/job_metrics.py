@@ -135,13 +135,8 @@ def _metric_table(
 ) -> pl.DataFrame:
     """Return one row per job: facts, flags, totals, then each direction's metrics.
 
-    Args:
-        jobs: the jobs' facts.
-        activity: what the servers did, in stretches ordered by job and time.
-        totals: what does not depend on windows.
-        servers: how many servers each job could use, |S|.
-        own: whether servers count the job separately, so that no other job disturbs it.
-        settings: the mode and the thresholds.
+    `servers` are how many each job could use, |S|; `own` says whether they count the job
+    separately, so that no other job disturbs it.
     """
     coverage = np.where(own, np.nan, totals.coverage(servers))
     split = "split" if settings.shared == "split" else "marked"

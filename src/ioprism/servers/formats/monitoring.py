@@ -41,7 +41,6 @@ from ioprism.servers.formats.records import (
     DAMAGED,
     CounterRows,
     MarkedReader,
-    beginning,
     check_rows,
     text_lines,
 )
@@ -56,6 +55,7 @@ TABLES = ("OST_INFO", "OST_DATA", "TIMESTAMP_INFO", "MDS_INFO", "MDS_OPS_DATA", 
 METADATA_TABLES = {"MDS_OPS_DATA", "MDS_INFO", "OPERATION_INFO"}
 COUNTER_OF_OPERATION = {"open": "oc", "close": "cc"}
 Samples = Iterator[tuple[object, object, dict[str, object]]]  # server, timestamp, values
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 # Group -> data set -> counter; rates are bytes per second and become bytes of their interval.
 DATA_SETS = {
     "readbytes": "br", "writebytes": "bw", "readrates": "br", "writerates": "bw",
@@ -76,6 +76,15 @@ TARGET_GROUPS = ("datatargets", "mdtargets")
 SERVER_GROUPS = ("dataservers", "mdservers")
 
 
+def _begins_with(source: Path, magic: bytes) -> bool:
+    """Whether the file, which is not unpacked, begins with these bytes. Never raises."""
+    try:
+        with source.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError:
+        return False
+
+
 class LmtReader:
     """Reads bytes of storage targets, and opens and closes of metadata servers."""
 
@@ -84,7 +93,7 @@ class LmtReader:
 
     def recognises(self, source: Path) -> bool:
         """Whether it is an SQLite file with LMT's tables. Never raises."""
-        if beginning(source, size=len(SQLITE_MAGIC)) != SQLITE_MAGIC:
+        if not _begins_with(source, SQLITE_MAGIC):
             return False
         try:
             with opened_tables(source, *TABLES) as tables:
@@ -157,12 +166,15 @@ def _counter_tables(
         yield collected.table(tally)
 
 
-class TokioReader(MarkedReader):
-    """Reads TOKIO time series of version 1; reading HDF5 tells whether it is one."""
+class TokioReader:
+    """Reads TOKIO time series of version 1."""
 
     name = "tokio"
     title = "TOKIO time series: HDF5 (needs h5py)"
-    marker = re.compile(rb"\A\x89HDF\r\n\x1a\n")
+
+    def recognises(self, source: Path) -> bool:
+        """Whether it is HDF5; reading it tells whether it is TOKIO's. Never raises."""
+        return _begins_with(source, HDF5_MAGIC)
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         """Yield tables of samples.
@@ -318,7 +330,8 @@ class MmperfmonReader(MarkedReader):
                     legend[int(entry[1])] = (_perfmon_series(entry[2], entry[3]), counter)
             elif row is not None:
                 moment = epoch_us(f"{row[1]}T{row[2]}", zone)
-                words = _perfmon_values(row[3])
+                # `31371.0 MB` is one value, but no counter has a unit.
+                words = re.sub(r"(?<=\d) (?=[kKMGT]?B\b)", "", row[3]).split()
                 budget.take(BYTES_OF_NAME * len(words), "the table")
                 if moment is None:
                     tally.leave_out(DAMAGED)
@@ -335,11 +348,6 @@ def _perfmon_series(host: str, place: str) -> tuple[str, str, str]:
     if len(names) >= 2:
         return host, "/".join(names[:2]), FILE_SYSTEM
     return host, "", NODE_TOTAL
-
-
-def _perfmon_values(text: str) -> list[str]:
-    """Split a row; `31371.0 MB` is one value, but no counter has a unit."""
-    return re.sub(r"(?<=\d) (?=[kKMGT]?B\b)", "", text).split()
 
 
 def _perfmon_tables(

@@ -245,13 +245,13 @@ def _rank_details(table: RankTable, ranks: list[int]) -> list[dict[str, object]]
 
 def shared_data(evidence: Evidence) -> Answer:
     """In files that all ranks share, some move far more than others."""
-    limits = evidence.thresholds
+    limits, ranks = evidence.thresholds, evidence.ranks
     variations = {
-        one: one.deviation_bytes / (one.bytes / evidence.ranks)
-        for one in _uneven_files(evidence)
+        one: one.deviation_bytes / (one.bytes / ranks)
+        for one in shared_files(evidence)
         if one.bytes >= limits.imbalance_bytes
     }
-    return _shared_hit(evidence, variations, limits.file_imbalance)
+    return _uneven_files(evidence, variations, limits.file_imbalance)
 
 
 def shared_time(evidence: Evidence) -> Answer:
@@ -259,21 +259,19 @@ def shared_time(evidence: Evidence) -> Answer:
     limits = evidence.thresholds
     imbalances = {
         one: one.spread.imbalance
-        for one in _uneven_files(evidence)
+        for one in shared_files(evidence)
         if one.spread.behind >= limits.imbalance_seconds
     }
-    return _shared_hit(evidence, imbalances, limits.rank_time_imbalance)
+    return _uneven_files(evidence, imbalances, limits.rank_time_imbalance)
 
 
-def _uneven_files(evidence: Evidence) -> list[SharedFile]:
-    """Files that all ranks share, unless aggregators move their data."""
-    if evidence.ranks < 2:
-        return []
-    return [one for one in shared_files(evidence) if not one.is_aggregated]
-
-
-def _shared_hit(evidence: Evidence, values: dict[SharedFile, float], limit: float) -> Answer:
-    above = {one.file: (v, one.spread.behind) for one, v in values.items() if v > limit}
+def _uneven_files(evidence: Evidence, values: dict[SharedFile, float], limit: float) -> Answer:
+    """Name the files above a limit, unless aggregators move their data."""
+    above = {
+        one.file: (value, one.spread.behind)
+        for one, value in values.items()
+        if value > limit and evidence.ranks > 1 and not one.is_aggregated
+    }
     return _hit(evidence, above)
 
 

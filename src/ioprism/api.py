@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from ioprism.bottleneck_search.result import BottleneckChoices, Bottlenecks
 from ioprism.characteristics.totals import Characteristics
 from ioprism.characteristics.totals import characterise as _characterise
-from ioprism.engine.base import Engine, LocalEngine
+from ioprism.conversion import convert as _convert
+from ioprism.diagnosis.evidence import evidence_of_trace
+from ioprism.diagnosis.steps import DiagnosisOptions, judge_job
+from ioprism.diagnosis.steps import diagnose as _diagnose
+from ioprism.engine.base import Engine, LocalEngine, in_memory
+from ioprism.formats.beside_trace import read_ceiling, read_layout, read_workload
 from ioprism.formats.reading import Reading
 from ioprism.formats.registry import Grouping, read_trace, read_traces
+from ioprism.model.pseudonyms import Pseudonyms, anonymise_trace, read_key
 from ioprism.model.trace import Trace
 from ioprism.reports.figures import COLUMN_WIDTH, StaticFigure, draw_figure, require_matplotlib
 from ioprism.settings import PhaseSettings, Thresholds
@@ -74,8 +80,6 @@ def anonymise(trace: Trace | str | Path, key_file: str | Path) -> Trace:
         trace: what `read` returns, or a path.
         key_file: at least 16 secret bytes; the same key gives the same names.
     """
-    from ioprism.model.pseudonyms import Pseudonyms, anonymise_trace, read_key
-
     return anonymise_trace(as_trace(trace), Pseudonyms(read_key(Path(key_file))))
 
 
@@ -102,9 +106,9 @@ def convert(
         engine: whose workers write a store; by default it is written here.
         counters: whether tables hold counters, in a file for each module, even if there are events.
     """
-    from ioprism.conversion import convert as write
-
-    return write(as_trace(trace), Path(target), replace=replace, engine=engine, counters=counters)
+    return _convert(
+        as_trace(trace), Path(target), replace=replace, engine=engine, counters=counters
+    )
 
 
 def diagnose(
@@ -127,16 +131,12 @@ def diagnose(
         site: a site store, to judge by what other jobs reached and by earlier runs.
         engine: where to compute; by default here.
     """
-    from ioprism.diagnosis.steps import DiagnosisOptions
-    from ioprism.diagnosis.steps import diagnose as judge
-    from ioprism.formats.beside_trace import read_ceiling, read_layout
-
     options = DiagnosisOptions(
         layout={} if layout is None else read_layout(Path(layout)),
         ceilings=[read_ceiling(Path(path)) for path in ceilings],
         site=_history(site),
     )
-    return judge(as_trace(trace), options=options, engine=engine)
+    return _diagnose(as_trace(trace), options=options, engine=engine)
 
 
 def _history(site: str | Path | None) -> JobHistory | None:
@@ -206,10 +206,6 @@ def insights(
         site: a site store, as `diagnose` takes it.
         engine: where to compute; by default here.
     """
-    from ioprism.diagnosis.evidence import evidence_of_trace
-    from ioprism.diagnosis.steps import DiagnosisOptions, judge_job
-    from ioprism.engine.base import in_memory
-
     held, engine = in_memory(as_trace(trace)), engine or LocalEngine()
     evidence = evidence_of_trace(held, engine, thresholds or Thresholds())
     return judge_job(evidence, held, engine, options=DiagnosisOptions(site=_history(site)))
@@ -355,7 +351,6 @@ def schedule(
         seeds: how often the jobs are drawn.
         horizon: seconds to simulate; as the workload says if None.
     """
-    from ioprism.formats.beside_trace import read_workload
     from ioprism.scheduling.steps import ScheduleSettings, schedule_workload
 
     settings = ScheduleSettings(tuple(policies), tuple(phases), seeds, horizon=horizon)

@@ -15,14 +15,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from ioprism import NoSuchTraceError, UsageError, characterise, diagnose, read
+from ioprism import NoSuchTraceError, UsageError, characterise, diagnose, read, site
+from ioprism.model.pseudonyms import read_key
 from ioprism.site.steps import (
     SiteOptions,
     add_logs,
     content_digest,
     follow_logs,
     parse_day,
-    with_key,
 )
 from ioprism.site.store import SITE_TABLES, SiteStore, make_site
 from tests.conftest import TEST_DATA
@@ -174,7 +174,7 @@ def test_a_cluster_finds_the_same(tmp_path: Path, whole: SiteStore) -> None:
 def test_hidden_names_are_stable_and_nowhere_in_clear(tmp_path: Path, whole: SiteStore) -> None:
     key = tmp_path / "key"
     key.write_bytes(b"0123456789abcdef0123")
-    options = with_key(SiteOptions(processes=1), key)
+    options = SiteOptions(key=read_key(key), processes=1)
     stores = [make_site(tmp_path / name) for name in ("first", "second")]
     for store, logs in zip(stores, (LOGS, FEW), strict=True):
         add_logs(store, logs, options=options)
@@ -198,7 +198,7 @@ def test_a_short_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("secret")
 
     with pytest.raises(UsageError, match="at least 16 bytes"):
-        with_key(SiteOptions(), tmp_path / "key")
+        site.add(*FEW, store=tmp_path / "store", anonymise=tmp_path / "key")
 
 
 def test_a_followed_folder_gives_each_log_once_when_it_is_whole(tmp_path: Path) -> None:

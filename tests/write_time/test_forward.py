@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
 from ioprism.write_time.fitting import (
     ForwardCheck,
+    LinearFit,
     first_as_good,
     forward_checks,
     forward_error,
     forward_splits,
 )
-from ioprism.write_time.system import FloatArray
 from ioprism.write_time.training_data import TrainingData
 
 
@@ -24,16 +22,9 @@ def made(scales: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)) -> TrainingDat
     return TrainingData(nodes[:, None] * 1.0, seconds, nodes, np.zeros(len(nodes), dtype=bool))
 
 
-@dataclass(frozen=True)
-class Constant:
+def constant(seconds: float) -> LinearFit:
     """Predicts as if nothing grew."""
-
-    seconds: float
-    kind: str = "constant"
-
-    def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
-        del loads
-        return np.full(len(table), self.seconds)
+    return LinearFit("constant", (), 0.0, None, seconds, np.zeros(1))
 
 
 def test_checks_see_small_scales_and_predict_up_to_sixteen_times_larger_ones() -> None:
@@ -50,7 +41,7 @@ def test_too_few_scales_allow_no_check() -> None:
 
 
 def test_an_error_that_grows_with_scale_is_measured_by_distance() -> None:
-    checks = forward_checks(made(), lambda seen: Constant(float(seen.seconds.max())))
+    checks = forward_checks(made(), lambda seen: constant(float(seen.seconds.max())))
 
     for cell in checks:
         assert np.allclose(cell.logarithms, cell.doublings * np.log(2))
@@ -79,6 +70,6 @@ def test_a_check_counts_by_the_number_of_scales_it_saw() -> None:
 
     assert forward_error((*few, *many)) == pytest.approx((3 * 0.3 + 7 * 0.1) / 10)
     assert (
-        sum(cell.weight for cell in forward_checks(made(), lambda _: Constant(1.0)))
+        sum(cell.weight for cell in forward_checks(made(), lambda _: constant(1.0)))
         == 4 + 5 + 6 + 7
     )

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from ioprism import RunFailedError, UsageError
 from ioprism.write_time import PlanSettings, WritePattern, load_system
-from ioprism.write_time.launchers import Measured
+from ioprism.write_time.launchers import BuiltIn, Measured
 from ioprism.write_time.run_store import open_store
 from ioprism.write_time.sampling import SessionLimits, draw_patterns, plan_cost, run_session
 from ioprism.write_time.system import SamplingRule
@@ -160,25 +161,22 @@ def test_a_campaign_ends_with_every_possible_pattern_measured(tmp_path: Path) ->
     assert list(data.iterdir()) == []
 
 
-class Shaky:
+@dataclass(frozen=True)
+class Shaky(BuiltIn):
     """Fails on chosen calls."""
 
-    name = "shaky"
-    chooses_hosts = False
-
-    def __init__(self, *failing: int) -> None:
-        self.calls = 0
-        self.failing = failing
+    failing: tuple[int, ...] = ()
+    calls: list[WritePattern] = field(default_factory=list)
 
     def obstacle(self, pattern: WritePattern) -> str | None:
         del pattern
         return None
 
     def run(self, pattern: WritePattern, folder: Path, *, timeout: float) -> Measured:
-        del pattern, folder
+        del folder
         assert timeout > 0
-        self.calls += 1
-        if self.calls in self.failing:
+        self.calls.append(pattern)
+        if len(self.calls) in self.failing:
             raise RunFailedError("out of order")
         return Measured(2.0, {})
 
@@ -189,7 +187,7 @@ RULE = SamplingRule(relative_error=5.0, minimum_runs=3, maximum_runs=3)
 def test_failures_are_noted_with_their_reason_and_success_forgives_them(tmp_path: Path) -> None:
     with open_store(tmp_path / "s.db", create_for=("x", "y")) as store:
         store.add_plan([WritePattern(1, 1, 8)])
-        launcher = Shaky(1, 2, 4, 5)
+        launcher = Shaky(failing=(1, 2, 4, 5))
 
         done = run_session(
             store, rule=RULE, launcher=launcher, folder=tmp_path, limits=SessionLimits(pause=0)
@@ -238,14 +236,13 @@ def test_an_interrupted_run_leaves_nothing_behind(
     def stop(*_: object, **__: object) -> Measured:
         raise interrupt
 
-    launcher = Shaky()
-    monkeypatch.setattr(launcher, "run", stop)
+    monkeypatch.setattr(Shaky, "run", stop)
     data = tmp_path / "data"
     data.mkdir()
     with open_store(tmp_path / "s.db", create_for=("x", "y")) as store:
         store.add_plan([WritePattern(1, 1, 8)])
         with pytest.raises(interrupt):
-            run_session(store, rule=RULE, launcher=launcher, folder=data)
+            run_session(store, rule=RULE, launcher=Shaky(), folder=data)
 
     assert states(tmp_path / "s.db") == ["discarded"]
     assert list(data.iterdir()) == []

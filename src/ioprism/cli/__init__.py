@@ -12,6 +12,9 @@ import click
 from ioprism.command import output
 from ioprism.command.options import option
 from ioprism.command.output import configured_defaults
+from ioprism.errors import UsageError
+from ioprism.formats.reading import reading_budget
+from ioprism.units import parse_bytes
 
 DEBUG = "--debug"
 BUDGET = "--reading-budget"
@@ -165,10 +168,6 @@ def _set_color(context: click.Context, _: click.Parameter, when: str) -> None:
 def _set_reading_budget(context: click.Context, _: click.Parameter, size: str | None) -> None:
     """Hand the limit to the readers, also to those in processes that the command starts."""
     if size is not None:
-        from ioprism.errors import UsageError
-        from ioprism.formats.reading import reading_budget
-        from ioprism.units import parse_bytes
-
         try:
             context.with_resource(reading_budget(parse_bytes(size)))
         except UsageError as error:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ioprism.command import options, output
-from ioprism.command.options import PATH, Command, option
+from ioprism.command.options import PATH, Command, option, when_given
 from ioprism.diagnosis.insights import Failed, JudgedJob, jobs_body, judge_group, judge_many
 from ioprism.diagnosis.rules import wording
 from ioprism.diagnosis.rules.registry import LEVELS, Insights, all_rules
 from ioprism.diagnosis.rules.rule import Rule
 from ioprism.diagnosis.steps import DiagnosisOptions, diagnose_observed
 from ioprism.errors import BrokenTraceError, CannotJudgeError
-from ioprism.formats.registry import job_groups
 from ioprism.model.pseudonyms import shown_message
 from ioprism.model.verdict import Severity
 from ioprism.reports import to_json
@@ -31,12 +30,8 @@ if TYPE_CHECKING:
     from ioprism.model.usage import Striping
 
 
-def open_servers(
-    context: click.Context, _: click.Parameter, store: Path | None
-) -> ServerLoads | None:
+def open_servers(store: Path) -> ServerLoads | None:
     """Open a store of server counters once, rather than for every job."""
-    if store is None or context.resilient_parsing:
-        return None
     from ioprism.servers.load import stored_loads
 
     return stored_loads(store)
@@ -46,26 +41,18 @@ servers_option = option(
     "--servers",
     metavar="STORE",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    callback=open_servers,
+    callback=when_given(open_servers),
     help="Store of the servers' counters (`ioprism servers ingest`): were other jobs busy?",
 )
 
 
-def _read_layout(
-    context: click.Context, _: click.Parameter, file: Path | None
-) -> Mapping[str, Striping]:
-    if file is None or context.resilient_parsing:
-        return {}
+def _read_layout(file: Path) -> Mapping[str, Striping]:
     from ioprism.formats.beside_trace import read_layout
 
     return read_layout(file)
 
 
-def _write_seconds(
-    context: click.Context, _: click.Parameter, model: Path | None
-) -> Callable[[Trace], float] | None:
-    if model is None or context.resilient_parsing:
-        return None
+def _write_seconds(model: Path) -> Callable[[Trace], float]:
     from ioprism.write_time.steps import load_model, seconds_of_writes
 
     return seconds_of_writes(load_model(model))
@@ -85,7 +72,7 @@ def _write_seconds(
     "--layout",
     metavar="FILE",
     type=PATH,
-    callback=_read_layout,
+    callback=when_given(_read_layout, otherwise={}),
     help="Storage targets of the files: CSV path,targets[,stripe_size], or `lfs getstripe -r`.",
 )
 @options.ceilings
@@ -94,7 +81,7 @@ def _write_seconds(
     "write_seconds",
     metavar="FILE",
     type=PATH,
-    callback=_write_seconds,
+    callback=when_given(_write_seconds),
     help="A write-time model (`ioprism write-time train`): how long writes take at best.",
 )
 @servers_option
@@ -178,9 +165,7 @@ def insights(
 
     Example: ioprism insights run42.darshan --min-level warn
     """
-    jobs_of_paths = job_groups(
-        paths, format_name=format_name, grouping=options.grouping(), reading=options.reading()
-    )
+    jobs_of_paths = options.find_groups(paths, format_name)
     level = Severity(min_level)
     alone = len(jobs_of_paths) == 1
     with output.progress("reading events" if alone else "judging jobs", quiet=quiet) as progress:
@@ -213,10 +198,7 @@ def _show_one(judged: JudgedJob, level: Severity, *, as_json: bool, everything: 
     shown = replace(judged, insights=_at_level(judged.insights, level))
     if as_json:
         text = to_json.document_of(
-            shown.to_dict(),
-            paths=judged.paths,
-            format_name=judged.format,
-            warnings=judged.warnings,
+            shown.to_dict(), paths=judged.paths, format_name=judged.format, warnings=judged.warnings
         )
         click.echo(text)
         return

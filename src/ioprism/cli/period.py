@@ -23,6 +23,7 @@ from ioprism.periodicity.of_job import (
 from ioprism.periodicity.sampling import parse_filter
 from ioprism.reports import to_json
 from ioprism.reports.to_terminal.period import show_asynchronous, show_many, show_parts, show_period
+from ioprism.storage.atomic import atomic_write_text
 from ioprism.views.bandwidth import KEYS
 
 MOST_PARTS = 20
@@ -159,14 +160,7 @@ def _groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path
     """The paths of each job; a single file is one without asking."""
     if len(paths) == 1 and paths[0].is_file():
         return [paths]
-    from ioprism.formats.registry import job_groups
-
-    return job_groups(
-        paths,
-        format_name=format_name,
-        grouping=options.grouping(),
-        reading=options.reading(),
-    )
+    return options.find_groups(paths, format_name)
 
 
 def _show_many(
@@ -182,11 +176,7 @@ def _show_many(
 
     with output.progress("looking for periods", quiet=quiet) as progress:
         periods = period_table(
-            jobs,
-            settings,
-            format_name=format_name,
-            reading=options.reading(),
-            progress=progress,
+            jobs, settings, format_name=format_name, reading=options.reading(), progress=progress
         )
     for message in periods.failed:
         output.say(f"skipped {message}")
@@ -206,7 +196,6 @@ def _write_page(
     replace: bool,
 ) -> None:
     from ioprism.reports.to_html import period as html_form
-    from ioprism.storage.atomic import atomic_write_text
 
     others = other_directions(trace, LocalEngine(), settings, answered=periodicity.whole.direction)
     atomic_write_text(page, html_form.page(periodicity, trace, settings, others), replace=replace)

@@ -16,10 +16,32 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from ioprism.api import analyse
+from ioprism.cli.compare import refuse_few_runs
 from ioprism.command import options, output
 from ioprism.command.options import PATH, Command, option
+from ioprism.comparison.steps import compare_sides, read_side, run_folders
 from ioprism.errors import BrokenTraceError, IoprismError, UnknownFormatError
-from ioprism.recording.choice import TRACERS
+from ioprism.recording.choice import TRACERS, check_machine, choose_tracer, job_script
+from ioprism.recording.command import parse_command
+from ioprism.recording.steps import (
+    PAGE,
+    delete_traces,
+    estimate_overhead,
+    plan_recording,
+    read_run,
+    record_runs,
+)
+from ioprism.recording.trials import fitting_hints, look_at_output, try_hints
+from ioprism.reports import to_json
+from ioprism.reports.to_terminal.compare import (
+    show_checks,
+    show_comparison,
+    show_end,
+    show_plan,
+    show_trials,
+)
+from ioprism.reports.to_terminal.report import show_report
 
 if TYPE_CHECKING:
     from ioprism.recording.steps import Plan
@@ -146,21 +168,15 @@ def record(
     if not command:
         raise click.UsageError("no command was given.\nHint: ioprism record -- PROGRAM ARGUMENTS")
     if scheduler is not None:
-        _print_script(scheduler, command, tracer, repeat)
+        choice = choose_tracer(parse_command(command), tracer)
+        click.echo(job_script(scheduler, command, choice, repeat=repeat), nl=False)
         return
     if fail_on is not None and not baselines:
         raise click.UsageError("--fail-on needs --against.\nHint: name an earlier recording.")
     if fail_on is not None:
-        from ioprism.cli.compare import refuse_few_runs
-        from ioprism.comparison.steps import run_folders
-
         refuse_few_runs(len(run_folders(baselines)), repeat)
     if stripe_dir is not None and not try_changes:
         raise click.UsageError("--stripe-dir needs --try.")
-    from ioprism.recording.steps import PAGE, delete_traces, plan_recording, record_runs
-    from ioprism.recording.trials import look_at_output
-    from ioprism.reports.to_terminal.compare import show_plan
-
     output_folder = None if stripe_dir is None else look_at_output(stripe_dir.resolve())
     console = Console(stderr=True, highlight=False, emoji=False, markup=False)
     plan = plan_recording(
@@ -201,19 +217,7 @@ def record(
     _leave_as(recording.runs[-1], otherwise=code)
 
 
-def _print_script(scheduler: str, command: tuple[str, ...], tracer: str, repeat: int) -> None:
-    from ioprism.recording.choice import choose_tracer, job_script
-    from ioprism.recording.command import parse_command
-
-    choice = choose_tracer(parse_command(command), tracer)
-    click.echo(job_script(scheduler, command, choice, repeat=repeat), nl=False)
-
-
 def _check(folder: Path, *, as_json: bool) -> None:
-    from ioprism.recording.choice import check_machine
-    from ioprism.reports import to_json
-    from ioprism.reports.to_terminal.compare import show_checks
-
     checks = tuple(check_machine(folder.resolve()))
     if as_json:
         click.echo(to_json.plain_document({"checks": [asdict(check) for check in checks]}))
@@ -234,16 +238,6 @@ def _report(
     quiet: bool,
 ) -> bool:
     """Report on the last run, compare and try if asked, and return whether it is a regression."""
-    from ioprism.api import analyse
-    from ioprism.comparison.steps import compare_sides, read_side
-    from ioprism.recording.steps import PAGE, estimate_overhead, read_run
-    from ioprism.reports.to_terminal.compare import (
-        show_comparison,
-        show_end,
-        show_trials,
-    )
-    from ioprism.reports.to_terminal.report import show_report
-
     run = recording.runs[-1]
     with output.progress("reading events", quiet=quiet):
         trace = read_run(recording, run)
@@ -284,8 +278,6 @@ def _try(
     rounds: int,
 ) -> list[Trial]:
     """Try what may remove a cause of the diagnosis; nothing if the program did not succeed."""
-    from ioprism.recording.trials import fitting_hints, try_hints
-
     if not rounds or not recording.runs[-1].succeeded:
         return []
     codes = {cause.code for cause in document.verdict.causes}
@@ -308,13 +300,8 @@ def _say_nothing(plan: Plan, recording: Recording, *, as_json: bool) -> None:
 
 
 def _print_document(
-    recording: Recording,
-    report: Mapping[str, Any] | None,
-    warnings: Sequence[str],
-    **more: object,
+    recording: Recording, report: Mapping[str, Any] | None, warnings: Sequence[str], **more: object
 ) -> None:
-    from ioprism.reports import to_json
-
     body = {"recording": {**recording.to_dict(), **more}, "report": report}
     folders = [recording.traces(run) for run in recording.runs]
     kind = recording.tracer.partition(" ")[0].lower()

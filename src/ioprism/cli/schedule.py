@@ -8,7 +8,10 @@ import click
 
 from ioprism.command import options, output
 from ioprism.command.options import PATH, Command, NumberRange, option
+from ioprism.formats.beside_trace import read_workload
+from ioprism.formats.registry import job_groups
 from ioprism.reports import to_json
+from ioprism.reports.to_html import schedule as html_form
 from ioprism.reports.to_terminal.site import show_schedule
 from ioprism.scheduling.policies import POLICIES
 from ioprism.scheduling.result import Schedule
@@ -20,6 +23,7 @@ from ioprism.scheduling.steps import (
     schedule_jobs,
     schedule_workload,
 )
+from ioprism.storage.atomic import atomic_write_text
 from ioprism.units import parse_bytes
 
 EXAMPLE = """\
@@ -104,9 +108,6 @@ def schedule(
     with output.progress("simulating", quiet=quiet):
         result = _schedule(paths, settings)
     if page is not None:
-        from ioprism.reports.to_html import schedule as html_form
-        from ioprism.storage.atomic import atomic_write_text
-
         atomic_write_text(page, html_form.page(result), replace=force)
     if as_json:
         click.echo(to_json.document_of(result.to_dict(), paths=paths, format_name="workload"))
@@ -120,12 +121,8 @@ def _schedule(paths: tuple[Path, ...], settings: ScheduleSettings) -> Schedule:
         return schedule_workload(None, settings)
     source = ", ".join(path.name for path in options.shown_paths(paths))
     if len(paths) == 1 and paths[0].suffix == ".toml":
-        from ioprism.formats.beside_trace import read_workload
-
         return schedule_workload(read_workload(paths[0]), settings, source=source)
     if len(paths) == 1 and (paths[0] / "ioprism-site.json").is_file():
         return schedule_jobs(jobs_of_store(paths[0]), settings, source=source)
-    from ioprism.formats.registry import job_groups
-
     jobs = jobs_of_traces(job_groups(paths))
     return schedule_jobs(jobs, settings, source=source)

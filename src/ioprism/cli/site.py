@@ -4,29 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from os.path import relpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from ioprism.api import analyse
 from ioprism.cli.diagnose import open_servers
 from ioprism.command import options, output
-from ioprism.command.options import PAGE, PATH, Decorator, NumberRange, option, stack_decorators
-from ioprism.errors import IoprismError
-from ioprism.reports import to_json
-from ioprism.site.steps import (
-    SiteOptions,
-    add_logs,
-    chosen_tables,
-    follow_logs,
-    parse_day,
-    with_key,
+from ioprism.command.options import (
+    PAGE,
+    PATH,
+    Decorator,
+    NumberRange,
+    option,
+    stack_decorators,
+    when_given,
 )
+from ioprism.errors import IoprismError
+from ioprism.formats.registry import read_trace
+from ioprism.model.pseudonyms import read_key
+from ioprism.reports import to_json
+from ioprism.reports.to_html import site as html_form
+from ioprism.reports.to_terminal.site import show_site
+from ioprism.site import JobChoice, select_tables
+from ioprism.site.steps import SiteOptions, add_logs, follow_logs
 from ioprism.site.store import make_site
+from ioprism.site.summary import site_story, site_table
+from ioprism.storage.atomic import atomic_write_text, refuse_unless_file
 from ioprism.units import format_counted
 
 if TYPE_CHECKING:
-    from ioprism.model.machine import ServerLoads
     from ioprism.site.summary import SiteStory, SiteTables
 
 store_option = option(
@@ -62,7 +71,7 @@ def site() -> None:
         help="Seconds between checks of the folder to follow.")  # fmt: skip
 @option("--cores-per-node", type=click.IntRange(min=1),
         help="Used to estimate nodes if a log names none; default: as others show.")  # fmt: skip
-@option("--anonymise", "key_file", metavar="KEYFILE",
+@option("--anonymise", "key", metavar="KEYFILE", callback=when_given(read_key),
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
         help="Hash users, paths and programs with the key in this file.")  # fmt: skip
 @options.engine
@@ -74,7 +83,7 @@ def add(
     follow: Path | None,
     every: float,
     cores_per_node: int | None,
-    key_file: Path | None,
+    key: bytes | None,
     as_json: bool,
     quiet: bool,
 ) -> None:
@@ -84,7 +93,7 @@ def add(
     """
     if not paths and follow is None:
         raise click.UsageError("Missing argument 'LOG...' or --follow.")
-    chosen = with_key(SiteOptions(cores_per_node), key_file)
+    chosen = SiteOptions(cores_per_node, key)
     kept = make_site(store)
     with output.progress("diagnosing logs", quiet=quiet) as progress:
         added = add_logs(
@@ -120,73 +129,44 @@ def choosing(subject: str | None = None) -> Decorator:
             "--servers",
             metavar="STORE",
             type=click.Path(path_type=Path, exists=True),
-            callback=open_servers,
+            callback=when_given(open_servers),
             help="Also use the file system's counters to see which jobs suffered from others.",
         ),
     ]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def with_tables(
-            *,
-            store: Path,
-            since: str | None,
-            until: str | None,
-            application: str | None,
-            user: str | None,
-            mount: str | None,
-            servers: ServerLoads | None,
-            **others: Any,  # noqa: ANN401 - whatever the command takes
-        ) -> None:
-            from ioprism.site.summary import Chosen
-
-            which = Chosen(parse_day(since), parse_day(until), application, user, mount)
-            tables = chosen_tables(store, which, subject=subject, servers=servers)
-            command(tables=tables, **others)
+        def with_tables(*, store: Path, **given: Any) -> None:  # noqa: ANN401 - as declared
+            choice = {name: given.pop(name) for name in JobChoice.__annotations__}
+            tables = select_tables(store, cast("JobChoice", choice), subject)
+            command(tables=tables, **given)
 
         return stack_decorators(*declared)(with_tables)
 
     return decorate
 
 
-def _table(subject: str, what: str) -> click.Command:
-    @click.command(name=subject, help=f"{what}\n\nExample: ioprism site {subject} --store S --json")
+by_option: Decorator = option(
+    "--by", type=click.Choice(["pattern", "file"]), default="pattern",
+    help="One row for each kind of path, digits replaced by #, or for each file.",
+)  # fmt: skip
+
+
+def _table(subject: str, what: str, example: str = "--json", *own: Decorator) -> click.Command:
+    @click.command(subject, help=f"{what}\n\nExample: ioprism site {subject} --store S {example}")
     @choosing(subject)
+    @stack_decorators(*own)
     @option("--top", type=click.IntRange(min=0), default=20,
             help="Number of rows to show; 0 shows all.")  # fmt: skip
     @options.as_json
-    def command(tables: SiteTables, top: int, as_json: bool) -> None:
-        _show_table(tables, subject, top, as_json=as_json)
+    def command(tables: SiteTables, top: int, as_json: bool, by: str = "pattern") -> None:
+        table = site_table(tables, subject, top=top or None, by=by)
+        if as_json:
+            click.echo(to_json.plain_document(table.to_dict()))
+        else:
+            show_site(table, output.console())
 
     return command
-
-
-def _show_table(
-    tables: SiteTables, subject: str, top: int, *, as_json: bool, by: str = "pattern"
-) -> None:
-    from ioprism.reports.to_terminal.site import show_site
-    from ioprism.site.summary import site_table
-
-    table = site_table(tables, subject, top=top or None, by=by)
-    if as_json:
-        click.echo(to_json.plain_document(table.to_dict()))
-    else:
-        show_site(table, output.console())
-
-
-@site.command()
-@choosing("files")
-@option("--by", type=click.Choice(["pattern", "file"]), default="pattern",
-        help="One row for each kind of path, digits replaced by #, or for each file.")  # fmt: skip
-@option("--top", type=click.IntRange(min=0), default=20,
-        help="Number of rows to show; 0 shows all.")  # fmt: skip
-@options.as_json
-def files(tables: SiteTables, by: str, top: int, as_json: bool) -> None:
-    """List files, or kinds of files, by the time that jobs spend in them.
-
-    Example: ioprism site files --store S --mount /scratch --by file
-    """
-    _show_table(tables, "files", top, as_json=as_json, by=by)
 
 
 for _subject, _what in (
@@ -199,6 +179,8 @@ for _subject, _what in (
     ("periods", "List applications with periodic I/O, by their node-hours."),
 ):
     site.add_command(_table(_subject, _what))
+_files = "List files, or kinds of files, by the time that jobs spend in them."
+site.add_command(_table("files", _files, "--mount /scratch --by file", by_option))
 
 
 @site.command()
@@ -216,10 +198,6 @@ def report(
 
     Example: ioprism site report --store site.store -o site.html
     """
-    from ioprism.reports.to_html import site as html_form
-    from ioprism.site.summary import site_story
-    from ioprism.storage.atomic import atomic_write_text, refuse_unless_file
-
     story = site_story(tables)
     refuse_unless_file(page, replace=force)
     links = {} if reports is None else _write_reports(story, reports, page.parent, force)
@@ -232,12 +210,6 @@ def report(
 
 def _write_reports(story: SiteStory, folder: Path, beside: Path, force: bool) -> dict[str, str]:
     """Write a page for the worst log of each advice; return the links by log."""
-    from os.path import relpath
-
-    from ioprism.api import analyse
-    from ioprism.formats.registry import read_trace
-    from ioprism.storage.atomic import refuse_unless_file
-
     links: dict[str, str] = {}
     places = [folder / f"job-{number:02d}.html" for number in range(1, 1 + len(story.advice))]
     for place in places:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ioprism.errors import EndingError, UsageError
+from ioprism.formats.reading import Reading, read_clock_offsets
+from ioprism.model.pseudonyms import anonymised_by, chosen_pseudonyms
 from ioprism.reports.figures import (
     CATALOGUE,
     COLUMN_WIDTH,
@@ -158,16 +160,22 @@ def one_job(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _set_key(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Let the traces that the command reads have other names."""
-    if path is not None and not context.resilient_parsing:
-        from ioprism.model.pseudonyms import anonymised_by
+def when_given(load: Callable[[Any], Any], otherwise: object = None) -> Callable[..., Any]:
+    """Return a callback of an option: it loads what was given when the command is to run."""
 
-        context.with_resource(anonymised_by(path))
+    def callback(context: click.Context, _: click.Parameter, given: object) -> object:
+        return load(given) if given and not context.resilient_parsing else otherwise
+
+    return callback
+
+
+def _set_key(path: Path) -> None:
+    """Let the traces that the command reads have other names."""
+    click.get_current_context().with_resource(anonymised_by(path))
 
 
 anonymise: Decorator = option(
-    "--anonymise", metavar="KEYFILE", expose_value=False, type=PATH, callback=_set_key,
+    "--anonymise", metavar="KEYFILE", expose_value=False, type=PATH, callback=when_given(_set_key),
     help="Replace names of files, hosts, programs and users; the same under the same key.",
 )  # fmt: skip
 
@@ -180,7 +188,7 @@ def traces(command: Callable[..., Any]) -> Callable[..., Any]:
         option("--each", is_flag=True, expose_value=False, callback=_note_grouping,
                help="Treat every trace as a separate job."),
         option("--clock-offsets", metavar="FILE", expose_value=False,
-               type=PATH, callback=_set_clocks,
+               type=PATH, callback=when_given(_set_clocks),
                help="Lines of a host, rank or file, and the seconds its clock is ahead."),
         anonymise,
     )(command)  # fmt: skip
@@ -204,13 +212,10 @@ def _note_grouping(context: click.Context, option: click.Parameter, value: bool)
     context.meta[_GROUPING] = "one" if option.name == "one_job" else "each"
 
 
-def _set_clocks(context: click.Context, _: click.Parameter, path: Path | None) -> None:
+def _set_clocks(path: Path) -> None:
     """Note the clock offsets for the traces that the command reads."""
-    if path is None or context.resilient_parsing:
-        return
-    from ioprism.formats.reading import Reading, read_clock_offsets
-
-    context.meta[_READING] = Reading(clock_offsets=read_clock_offsets(path))
+    offsets = read_clock_offsets(path)
+    click.get_current_context().meta[_READING] = Reading(clock_offsets=offsets)
 
 
 def grouping() -> Grouping:
@@ -220,8 +225,6 @@ def grouping() -> Grouping:
 
 def reading() -> Reading:
     """How the command that runs reads its traces: workers, if there are any, survey the files."""
-    from ioprism.formats.reading import Reading
-
     meta = click.get_current_context().meta
     chosen = cast("Reading", meta.get(_READING, Reading()))
     workers = cluster_session()
@@ -233,8 +236,6 @@ def reading() -> Reading:
 
 def shown_paths(paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Return the paths that may be shown: other names where traces have other names."""
-    from ioprism.model.pseudonyms import chosen_pseudonyms
-
     names = chosen_pseudonyms()
     return paths if names is None else tuple(map(names.source, paths))
 
@@ -246,21 +247,20 @@ def read_job(paths: tuple[Path, ...], format_name: str | None = None) -> Trace:
     return read_trace(*paths, format_name=format_name, grouping=grouping(), reading=reading())
 
 
-def _read_ceilings(
-    context: click.Context, _: click.Parameter, paths: tuple[Path, ...]
-) -> list[Ceiling]:
-    if not paths or context.resilient_parsing:
-        return []
+def find_groups(paths: tuple[Path, ...], format_name: str | None) -> list[tuple[Path, ...]]:
+    """Return the paths of each job that a command is about."""
+    from ioprism.formats.registry import job_groups
+
+    return job_groups(paths, format_name=format_name, grouping=grouping(), reading=reading())
+
+
+def _read_ceilings(paths: tuple[Path, ...]) -> list[Ceiling]:
     from ioprism.formats.beside_trace import read_ceiling
 
     return [read_ceiling(path) for path in paths]
 
 
-def _open_history(
-    context: click.Context, _: click.Parameter, store: Path | None
-) -> JobHistory | None:
-    if store is None or context.resilient_parsing:
-        return None
+def _open_history(store: Path) -> JobHistory:
     from ioprism.site.history import open_history
 
     return open_history(store)
@@ -281,7 +281,7 @@ ceilings: Decorator = option(
     metavar="FILE",
     multiple=True,
     type=PATH,
-    callback=_read_ceilings,
+    callback=when_given(_read_ceilings, otherwise=()),
     help="Result of a benchmark (IOR, mdtest, fio): what this system can achieve.",
 )
 _thresholds = partial(
@@ -300,7 +300,7 @@ site: Decorator = option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     envvar=SITE_VARIABLE,
     show_envvar=True,
-    callback=_open_history,
+    callback=when_given(_open_history),
     help="Site store (`ioprism site add`): judge by what other jobs reached, and by earlier runs.",
 )
 page: Decorator = stack_decorators(

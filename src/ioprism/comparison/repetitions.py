@@ -13,11 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, count
+from functools import cache
+from itertools import accumulate
 from statistics import NormalDist, fmean, median, variance
 from typing import Any
 
-from ioprism.model.arrays import MAD_TO_DEVIATION
+import numpy as np
+
+from ioprism.model.arrays import MAD_TO_DEVIATION, FloatArray
 from ioprism.model.result import pick
 from ioprism.phase_detection.find import Phase, Phases
 
@@ -30,7 +33,6 @@ MIN_RUNS = 3
 MIN_BULK = 5  # runs of a side needed to recognise outliers
 MOST_EXACT = 30  # runs on each side; beyond, the normal approximation is good to three digits
 MOST_RUNS = 100  # on each side: more repetitions are not practical
-TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +184,21 @@ def runs_needed(noise: float, share: float) -> int | None:
 
 
 def student_cdf(value: float, freedom: float) -> float:
-    """Return how often Student's t with these degrees of freedom is below a value."""
-    tail = 0.5 * _incomplete_beta(freedom / (freedom + value * value), freedom / 2, 0.5)
-    return 1 - tail if value > 0 else tail
+    """Return how often Student's t with these degrees of freedom is below a value.
+
+    Over the angle atan(t / sqrt(freedom)) the density is a power of the cosine, which is smooth.
+    """
+    angle = math.atan2(value, math.sqrt(freedom))
+    nodes, weights = _quadrature()
+    powers = np.cos(angle * (nodes + 1) / 2) ** (freedom - 1)
+    factor = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
+    return 0.5 + factor / math.sqrt(math.pi) * angle / 2 * float(weights @ powers)
+
+
+@cache
+def _quadrature() -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of Gauss and Legendre; 200 are exact to 1e-13 up to 10,000 runs."""
+    return np.polynomial.legendre.leggauss(200)
 
 
 def student_quantile(probability: float, freedom: float) -> float:
@@ -195,34 +209,6 @@ def student_quantile(probability: float, freedom: float) -> float:
     while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if student_cdf(middle, freedom) < probability else (low, middle)
     return high
-
-
-def _incomplete_beta(x: float, a: float, b: float) -> float:
-    """Return the regularised incomplete beta function, by its continued fraction.
-
-    Abramowitz and Stegun 26.5.8, evaluated from the front (Lentz); it converges quickly below the
-    mean of the distribution, and the function is symmetric about it.
-    """
-    if x <= 0 or x >= 1:
-        return 0.0 if x <= 0 else 1.0
-    if x > (a + 1) / (a + b + 2):
-        return 1 - _incomplete_beta(1 - x, b, a)
-    logs = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    front = math.exp(logs + a * math.log(x) + b * math.log1p(-x)) / a
-    numerator, denominator = 1.0, 1 - (a + b) * x / (a + 1)
-    denominator = 1 / (denominator or TINY)
-    fraction = denominator
-    for m in count(1):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        for term in (even, odd):
-            denominator = 1 / ((1 + term * denominator) or TINY)
-            numerator = (1 + term / numerator) or TINY
-            step = denominator * numerator
-            fraction *= step
-        if not abs(step - 1) >= 1e-14:  # also where it is not a number
-            break
-    return front * fraction
 
 
 # Costs of the alignment (Needleman and Wunsch 1970): two phases of one kind are paired rather than

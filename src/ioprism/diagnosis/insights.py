@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ioprism.diagnosis.evidence import Evidence, evidence_of_trace
 from ioprism.diagnosis.rules.registry import Insights
 from ioprism.diagnosis.steps import DiagnosisOptions, JobHistory, first_views, judge_job
+from ioprism.engine.base import LocalEngine, SharedViews, in_memory
 from ioprism.engine.cluster import CRASHED, map_in_processes
 from ioprism.errors import IoprismError
 from ioprism.formats.job_groups import Group
 from ioprism.formats.reading import Reading
+from ioprism.formats.registry import read_trace
 from ioprism.model.result import pick
 from ioprism.model.trace import Job, Progress
 from ioprism.settings import Thresholds
@@ -85,20 +87,7 @@ def judge_group(
     site: JobHistory | None = None,
     progress: Progress | None = None,
 ) -> JudgedJob:
-    """Judge one job.
-
-    Args:
-        group: the logs of the job.
-        thresholds: when rules fire.
-        format_name: of the logs, if it is not to be recognised.
-        reading: how to read them.
-        servers: the load of the servers that the job used.
-        site: what other jobs of the site reached.
-        progress: is told how many events were read.
-    """
-    from ioprism.engine.base import LocalEngine, SharedViews, in_memory
-    from ioprism.formats.registry import read_trace
-
+    """Judge the job of some logs, by the servers that it used and other jobs of its site."""
     trace = read_trace(*group, format_name=format_name, grouping="one", reading=reading)
     held = in_memory(trace, progress=progress)
     engine = SharedViews(LocalEngine(progress), held, first_views(held, thresholds))
@@ -119,22 +108,11 @@ def with_background_load(evidence: Evidence, servers: ServerLoads | None) -> Evi
 def judge_many(
     jobs: Sequence[Group],
     *,
-    thresholds: Thresholds,
-    format_name: str | None,
-    reading: Reading | None = None,
-    servers: ServerLoads | None = None,
-    site: JobHistory | None = None,
     progress: Callable[[int], None],
+    **known: Any,  # noqa: ANN401 - as `judge_group` has them
 ) -> Iterator[JudgedJob | Failed]:
     """Judge many jobs in order, on all cores."""
-    work = partial(
-        _attempt,
-        thresholds=thresholds,
-        format_name=format_name,
-        reading=reading,
-        servers=servers,
-        site=site,
-    )
+    work = partial(_attempt, **known)
     for number, result in enumerate(map_in_processes(work, jobs, crashed=_crash_of), start=1):
         progress(number)
         yield result

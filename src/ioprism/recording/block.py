@@ -19,10 +19,10 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from ioprism.errors import UsageError
 from ioprism.model.trace import MIB
@@ -37,25 +37,7 @@ NOTEBOOK = "IPython.core.interactiveshell"
 COUNTERS = Path("/proc/self/io")
 
 
-class BlockTracer(Protocol):
-    """Something that records what this process does, between two points in time."""
-
-    version: str
-
-    def start(self, file: Path) -> None:
-        """Begin to write calls to a file, in the form of strace.
-
-        Raises:
-            UsageError: it cannot.
-        """
-        ...
-
-    def stop(self) -> Sequence[str]:
-        """Stop, and return what was missed."""
-        ...
-
-
-def block_tracer(name: str) -> BlockTracer:
+def block_tracer(name: str) -> AttachedStrace | InterpreterCalls:
     """Return a tracer that is called auto, strace or python.
 
     Raises:
@@ -130,10 +112,13 @@ class AttachedStrace:
         self._strace: subprocess.Popen[bytes] | None = None
 
     def start(self, file: Path) -> None:
-        """Attach it, and wait until it follows every thread."""
-        prctl = getattr(ctypes.CDLL(None), "prctl", None)
-        if prctl is not None:
-            prctl(SET_PTRACER, ANY_PROCESS, 0, 0, 0)  # refused where nothing restricts tracing
+        """Attach it, and wait until it follows every thread.
+
+        Raises:
+            UsageError: it cannot be attached.
+        """
+        # Refused where nothing restricts tracing.
+        ctypes.CDLL(None).prctl(SET_PTRACER, ANY_PROCESS, 0, 0, 0)
         words = [self.path, *BASE, "-A", "-o", str(file), "-p", str(os.getpid())]
         strace = subprocess.Popen(  # noqa: S603 - our own command line
             words,
@@ -154,7 +139,7 @@ class AttachedStrace:
             )
 
     def stop(self) -> tuple[str, ...]:
-        """Detach it."""
+        """Detach it, and return what was missed: nothing."""
         if self._strace is not None:
             self._strace.send_signal(signal.SIGINT)
             self._rest.join()
@@ -184,7 +169,7 @@ class InterpreterCalls:
             self._replace(os, name, self._time_calls(getattr(os, name), *describe))
 
     def stop(self) -> tuple[str, ...]:
-        """Put Python's own functions back."""
+        """Put Python's own functions back, and return what was missed."""
         for module, name, original in reversed(self._restore):
             setattr(module, name, original)
         self._out.close()

@@ -114,8 +114,12 @@ def find_darshan() -> list[Darshan]:
     for folder in _folders():
         path = folder / LIBRARY
         if path.is_file() and (linkage := read_linkage(path)) is not None:
-            version = f"Darshan {_version(folder)}"
-            library = Darshan(version, str(path), linkage, _log_variables(folder))
+            described = folder / "pkgconfig" / "darshan-runtime.pc"
+            version = _search(described, r"^Version: *(\S+)") or "of unknown version"
+            config = folder.parent / "bin" / "darshan-config"
+            names = _search(config, r'^DARSHAN_LOG_ENV="([\w,]+)"').split(",")
+            variables = tuple(filter(None, names))
+            library = Darshan(f"Darshan {version}", str(path), linkage, variables)
             libraries.setdefault(str(path.resolve()), library)
     return list(libraries.values())
 
@@ -155,16 +159,9 @@ def _libraries_below(root: Path) -> Iterator[Path]:
     yield root / "lib64"
 
 
-def _version(folder: Path) -> str:
-    text = _text(folder / "pkgconfig" / "darshan-runtime.pc")
-    match = re.search(r"^Version: *(\S+)", text, re.MULTILINE)
-    return match[1] if match else "of unknown version"
-
-
-def _log_variables(folder: Path) -> tuple[str, ...]:
-    text = _text(folder.parent / "bin" / "darshan-config")
-    match = re.search(r'^DARSHAN_LOG_ENV="([\w,]+)"', text, re.MULTILINE)
-    return tuple(match[1].split(",")) if match else ()
+def _search(path: Path, pattern: str) -> str:
+    match = re.search(pattern, _text(path), re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _mpi_libraries(linkage: Linkage) -> set[str]:

@@ -99,10 +99,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 @contextmanager
 def _subreaper() -> Iterator[None]:
-    prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    if prctl is None:
-        yield
-        return
+    prctl = ctypes.CDLL(None).prctl
     prctl(SET_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
@@ -267,10 +264,7 @@ def _free_folder(program: str) -> Path:
 def make_folder(wanted: Path | None, program: str, *, overwrite: bool) -> Path:
     """Make the folder of a recording; an earlier one is replaced only if that was asked for.
 
-    Args:
-        wanted: None: the first record-PROGRAM-1, -2, … that is not there.
-        program: what is recorded.
-        overwrite: whether an earlier recording is replaced.
+    Where none is wanted, it is the first record-PROGRAM-1, -2, … that is not there.
 
     Raises:
         OutputError: it holds something else.
@@ -303,10 +297,7 @@ def _is_recording(folder: Path) -> bool:
 def record_runs(plan: Plan, *, repeat: int = 1, untraced: bool = False) -> Recording:
     """Run the command, and note how each run ended; a run that is interrupted is the last one.
 
-    Args:
-        plan: what to run.
-        repeat: how often.
-        untraced: whether to run once more without the tracer, to compare the times.
+    With `untraced`, it is run once more without the tracer, to compare the times.
 
     Raises:
         UsageError: the program cannot be started.
@@ -336,12 +327,9 @@ def record_runs(plan: Plan, *, repeat: int = 1, untraced: bool = False) -> Recor
 def run_once(
     plan: Plan, traces: Path, *, variables: Mapping[str, str] | None = None
 ) -> RecordedRun:
-    """Run the command once under the tracer.
+    """Run the command once under the tracer, with traces in a folder that is made.
 
-    Args:
-        plan: what to run.
-        traces: a folder to make for its traces.
-        variables: for the environment of the program, besides those of the tracer.
+    The program has these variables in its environment, besides those of the tracer.
 
     Raises:
         UsageError: the program cannot be started.

@@ -123,11 +123,7 @@ def fitting_hints(
 ) -> list[Hint]:
     """Return the changes for causes and findings, of the libraries that the program uses.
 
-    Args:
-        command: what is run.
-        codes: of causes and findings.
-        ranks: how many there are.
-        output: whose striping may be changed.
+    The striping of `output` may be changed.
     """
     known = list(_libraries(command))
     if command.program.mpi:
@@ -277,19 +273,12 @@ class Trial:
 
 
 def try_hints(
-    plan: Plan,
-    hints: Sequence[Hint],
-    *,
-    rounds: int,
-    output: OutputFolder | None = None,
+    plan: Plan, hints: Sequence[Hint], *, rounds: int, output: OutputFolder | None = None
 ) -> list[Trial]:
     """Run the command without and with each hint, round by round.
 
-    Args:
-        plan: what to run; traces go to the folder `try` below its own.
-        hints: what to try.
-        rounds: how many at most.
-        output: what the program makes here is removed before each run.
+    Traces go to the folder `try` of the plan. What the program makes in `output` is removed before
+    each run.
     """
     folder = plan.folder / TRIALS
     folder.mkdir()

@@ -9,15 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from ioprism.model.counters import DIRECTIONS, SECOND
+from ioprism.model.result import pick
 from ioprism.reports import to_json
-from ioprism.servers.fleet import (
-    SMALL_REQUEST,
-    DirectionTotals,
-    Fleet,
-    Mover,
-    Profile,
-    Trend,
-)
+from ioprism.servers.fleet import SMALL_REQUEST, DirectionTotals, Fleet, Mover, Profile, Trend
 from ioprism.servers.interference import Application, Disturbance
 from ioprism.servers.job_metrics import FLAGS, MEASURES, JobMetrics, metric_column
 from ioprism.servers.limits import DOMINANT, SIGNIFICANCE
@@ -71,12 +65,7 @@ def small_requests(totals: DirectionTotals) -> str:
 
 
 def attribution(counts: Mapping[str, int], split: str) -> list[str]:
-    """Say how the jobs' bytes are known.
-
-    Args:
-        counts: jobs by attribution.
-        split: how shared bytes were split.
-    """
+    """Say how the jobs' bytes are known, and how shared ones were split."""
     return [
         f"{format_counted(count, 'job')} {KNOWN_AS[name].format(split=split)}"
         for name, count in counts.items()
@@ -140,9 +129,7 @@ def ingest(paths: Iterable[Path], outcomes: Sequence[IngestedFile]) -> str:
         {
             "path": str(outcome.path),
             "format": outcome.format or None,
-            "records": outcome.records,
-            "known": outcome.known,
-            "warnings": list(outcome.warnings),
+            **pick(outcome, "records", "known", "warnings"),
         }
         for outcome in outcomes
     ]
@@ -233,11 +220,8 @@ def _machine(fleet: Fleet) -> dict[str, Any]:
 
 def _totals(totals: DirectionTotals) -> dict[str, Any]:
     return {
-        "bytes": totals.bytes,
-        **{part: getattr(totals, part) for part in PARTS},
-        "measured": totals.measured,
+        **pick(totals, "bytes", *PARTS, "measured", "operations"),
         "outside_job_list": totals.outside,
-        "operations": totals.operations,
         "small_requests": {
             "limit": SMALL_REQUEST,
             "share": totals.small_share,
@@ -250,13 +234,7 @@ def _totals(totals: DirectionTotals) -> dict[str, Any]:
 
 
 def _mover(mover: Mover) -> dict[str, Any]:
-    return {
-        "name": mover.name,
-        "jobs": mover.jobs,
-        **mover.bytes,
-        "shared": mover.shared,
-        "seconds": mover.seconds,
-    }
+    return {**pick(mover, "name", "jobs"), **mover.bytes, **pick(mover, "shared", "seconds")}
 
 
 def _servers(load: MachineLoad) -> list[dict[str, Any]]:
@@ -291,7 +269,7 @@ def _profile(profile: Profile) -> dict[str, Any]:
 def _trend(monthly: Trend) -> dict[str, Any]:
     return {
         "months": [
-            {"month": month.month, "days": month.days, **month.bytes, "change": month.change}
+            {**pick(month, "month", "days"), **month.bytes, "change": month.change}
             for month in monthly.months
         ],
         "compared": monthly.compared,
@@ -300,15 +278,12 @@ def _trend(monthly: Trend) -> dict[str, Any]:
 
 
 def _disturbance(pair: Disturbance) -> dict[str, Any]:
-    def who(application: Application) -> dict[str, Any]:
-        return {"user": application.user, "name": application.name, "jobs": application.jobs}
-
+    who = ("user", "name", "jobs")
     return {
-        "application": who(pair.application),
-        "neighbour": who(pair.neighbour),
-        "measure": pair.measure,
-        "slowdown": pair.slowdown,
-        "observations": {"beside": pair.beside, "quiet": pair.quiet},
+        "application": pick(pair.application, *who),
+        "neighbour": pick(pair.neighbour, *who),
+        **pick(pair, "measure", "slowdown"),
+        "observations": pick(pair, "beside", "quiet"),
         "hours_beside": pair.hours,
         "probability": pair.probability,
         "adjusted_probability": pair.adjusted,
@@ -321,10 +296,8 @@ def benchmark(checked: BenchmarkResult) -> str:
     body = {
         "passed": checked.passed,
         "compared": bool(checked.findings),
-        "host": checked.host,
         "record": str(checked.record),
-        "servers": list(checked.servers),
-        "phases": [asdict(phase) for phase in checked.phases],
+        **pick(checked, "host", "servers", "phases"),
         "findings": [
             {"found": one.shown, "ratio": one.ratio, "passed": one.passed}
             for one in checked.findings

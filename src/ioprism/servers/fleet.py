@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
@@ -235,8 +233,9 @@ class Trend:
 
 def weekly_profile(load: MachineLoad, timezone: str = "UTC") -> Profile:
     """Return how the load is spread over the week."""
-    seconds, moments = _recorded_seconds(load), _local_times(load, timezone)
-    place = np.array([moment.weekday() * 24 + moment.hour for moment in moments])
+    seconds, moments = _recorded_seconds(load), _local_times(load, timezone).dt
+    days = moments.weekday().cast(pl.Int64) - 1
+    place = (24 * days + moments.hour()).to_numpy()
     time = np.bincount(place, seconds, 168)
     sums = np.stack([np.bincount(place, row, 168) for row in load.half_hours])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -246,7 +245,7 @@ def weekly_profile(load: MachineLoad, timezone: str = "UTC") -> Profile:
 
 def monthly_trend(load: MachineLoad, timezone: str = "UTC", *, top: int = 10) -> Trend:
     """Return the load of each month, and whose changed."""
-    names = np.array([f"{moment:%Y-%m}" for moment in _local_times(load, timezone)])
+    names = _local_times(load, timezone).dt.strftime("%Y-%m").to_numpy()
     seconds = _recorded_seconds(load)
     months: list[Month] = []
     for name in np.unique(names):
@@ -305,12 +304,10 @@ def _recorded_seconds(load: MachineLoad) -> Floats:
     return np.diff(edges) / SECOND
 
 
-def _local_times(load: MachineLoad, timezone: str) -> list[datetime]:
-    zone = ZoneInfo(timezone)
-    return [
-        datetime.fromtimestamp(time / SECOND, UTC).astimezone(zone)
-        for time in load.half_hours_us[:-1].tolist()
-    ]
+def _local_times(load: MachineLoad, timezone: str) -> pl.Series:
+    """When each half hour begins."""
+    moments = pl.from_epoch(pl.Series(load.half_hours_us[:-1]), time_unit="us")
+    return moments.dt.replace_time_zone("UTC").dt.convert_time_zone(timezone)
 
 
 @dataclass(frozen=True, slots=True)

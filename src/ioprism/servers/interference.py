@@ -20,24 +20,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from ioprism.model.counters import SECOND, CounterSource
+from ioprism.servers import limits
 from ioprism.servers.activity import Places, ranges
 from ioprism.servers.attribution import Occupancy, occupancies, own_counters
-from ioprism.servers.limits import (
-    BESIDE,
-    MAX_APPLICATIONS,
-    MAX_BINS,
-    MIN_OBSERVATIONS,
-    MINOR,
-    NEGLIGIBLE,
-    QUIET,
-    SIGNIFICANCE,
-)
 from ioprism.servers.load import MachineLoad
 from ioprism.servers.series import BYTE_ROWS, Floats, Ints, MetricSettings, locate, running_sums
 from ioprism.site.change_point import rank_sum
 from ioprism.units import HOUR
 
-MIN_SLOWDOWN = 1 + NEGLIGIBLE  # smaller effects are not worth a talk with the user
+MIN_SLOWDOWN = 1 + limits.NEGLIGIBLE  # smaller effects are not worth a talk with the user
 Bools = NDArray[np.bool_]
 
 
@@ -68,7 +59,7 @@ class Disturbance:
     @property
     def certain(self) -> bool:
         """Whether it is slower by more than chance would make it."""
-        return self.adjusted < SIGNIFICANCE and self.slowdown > MIN_SLOWDOWN
+        return self.adjusted < limits.SIGNIFICANCE and self.slowdown > MIN_SLOWDOWN
 
 
 def correct_by_holm(pairs: Sequence[Disturbance]) -> list[Disturbance]:
@@ -95,12 +86,14 @@ def by_bandwidth(
     )
     for number, application in enumerate(applications):
         active = _inner_bins(moved[number] > 0)
-        if active.sum() < 2 * MIN_OBSERVATIONS:
+        if active.sum() < 2 * limits.MIN_OBSERVATIONS:
             continue
         own = moved[number] / np.maximum(runs[number], 1.0)
-        noticeable = MINOR * float(np.median(moved[number][active]))
+        noticeable = limits.MINOR * float(np.median(moved[number][active]))
         others = other_bytes[number]
-        quiet = active & (others <= max(noticeable, float(np.quantile(others[active], QUIET))))
+        quiet = active & (
+            others <= max(noticeable, float(np.quantile(others[active], limits.QUIET)))
+        )
         for other, neighbour in enumerate(applications):
             there = beside_bytes[number, other] >= noticeable
             if other != number:
@@ -116,7 +109,7 @@ def _inner_bins(active: Bools) -> Bools:
     inner = active.copy()
     inner[1:] &= active[:-1]
     inner[:-1] &= active[1:]
-    return inner if inner.sum() >= 2 * MIN_OBSERVATIONS else active
+    return inner if inner.sum() >= 2 * limits.MIN_OBSERVATIONS else active
 
 
 def _compare(
@@ -128,7 +121,7 @@ def _compare(
     hours: float,
 ) -> Iterator[Disturbance]:
     """Compare run times, or logarithms of the time per byte, beside a neighbour and without it."""
-    if min(len(beside), len(quiet)) >= MIN_OBSERVATIONS:
+    if min(len(beside), len(quiet)) >= limits.MIN_OBSERVATIONS:
         slow, fast = float(np.median(beside)), float(np.median(quiet))
         slowdown = slow / fast if measure == "run_time" else math.exp(slow - fast)
         counts = (len(beside), len(quiet))
@@ -159,7 +152,7 @@ def _rates(
         else (application, bin) on the application's servers.
     """
     start, end = int(load.edges_us[0]), int(load.edges_us[-1])
-    bins = int(np.clip((end - start) // settings.interval_us, 1, MAX_BINS))
+    bins = int(np.clip((end - start) // settings.interval_us, 1, limits.MAX_BINS))
     edges = np.linspace(start, end, bins + 1).astype(np.int64)
     own, runs = np.zeros((applications, bins)), np.zeros((applications, bins))
     beside = np.zeros((applications, applications, bins))
@@ -222,18 +215,21 @@ def by_run_time(jobs: pl.DataFrame, applications: list[Application]) -> Iterator
     groups = [
         (application, np.array(numbers))
         for application, _, numbers in alike.iter_rows()
-        if len(numbers) >= 2 * MIN_OBSERVATIONS
+        if len(numbers) >= 2 * limits.MIN_OBSERVATIONS
     ]
     first = np.zeros(jobs.height)
     for _, mine in groups:
-        first[mine] = np.quantile(lengths[mine], MINOR)
+        first[mine] = np.quantile(lengths[mine], limits.MINOR)
     met = _meetings(jobs, len(applications), first)
     for application, mine in groups:
         for other, neighbour in enumerate(applications):
             if other != application:
                 beside, quiet = (
                     hours[mine[chosen]]
-                    for chosen in (met[other, mine] >= BESIDE, met[other, mine] <= MINOR)
+                    for chosen in (
+                        met[other, mine] >= limits.BESIDE,
+                        met[other, mine] <= limits.MINOR,
+                    )
                 )
                 pair = (applications[application], neighbour, "run_time")
                 yield from _compare(*pair, beside, quiet, float(beside.sum()))
@@ -295,7 +291,7 @@ def _applications(jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Application]]:
         named.group_by("user", "name")
         .agg(pl.len(), hours=hours, moved=moved.sum())
         .sort("moved", "user", "name", descending=[True, False, False])
-        .head(MAX_APPLICATIONS)
+        .head(limits.MAX_APPLICATIONS)
         .with_row_index("application")
     )
     numbered = jobs.join(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from ioprism.model.counters import (
     VALUES,
     CounterSource,
 )
+from ioprism.model.trace import Progress
 from ioprism.servers.activity import (
     Activity,
     JobTotals,
@@ -39,13 +40,7 @@ from ioprism.servers.attribution import (
     without_counted,
 )
 from ioprism.servers.limits import NEGLIGIBLE, ROWS_IN_MEMORY
-from ioprism.servers.series import (
-    LONGEST_STEP,
-    Floats,
-    MetricSettings,
-    Series,
-    server_series,
-)
+from ioprism.servers.series import LONGEST_STEP, Floats, MetricSettings, Series, server_series
 from ioprism.units import format_counted
 
 MIN_WINDOWS = 2  # fewer have no runs to compare
@@ -140,13 +135,8 @@ def _metric_table(
 ) -> pl.DataFrame:
     """Return one row per job: facts, flags, totals, then each direction's metrics.
 
-    Args:
-        jobs: the jobs' facts.
-        activity: what the servers did, in stretches ordered by job and time.
-        totals: what does not depend on windows.
-        servers: how many servers each job could use, |S|.
-        own: whether servers count the job separately, so that no other job disturbs it.
-        settings: the mode and the thresholds.
+    `servers` are how many each job could use, |S|; `own` says whether they count the job
+    separately, so that no other job disturbs it.
     """
     coverage = np.where(own, np.nan, totals.coverage(servers))
     split = "split" if settings.shared == "split" else "marked"
@@ -211,8 +201,6 @@ def _growth(totals: JobTotals, counter: str) -> NDArray[np.float64]:
 
 MAX_WINDOWS = 5_000_000  # of one job; a job with more has a damaged end
 
-Progress = Callable[[int], None]
-
 
 def job_metrics(
     source: CounterSource,
@@ -222,12 +210,6 @@ def job_metrics(
     progress: Progress = lambda _: None,
 ) -> JobMetrics:
     """Return the metrics of every job that ran long enough.
-
-    Args:
-        source: the servers' counters.
-        jobs: a table with the columns of JOBS.
-        settings: the choices of the method.
-        progress: is called with the number of jobs done.
 
     Raises:
         NotEnoughDetailError: no job is long enough, or none has a server.

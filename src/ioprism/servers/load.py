@@ -76,12 +76,7 @@ class MachineLoad:
 def machine_load(
     source: CounterSource, jobs: pl.DataFrame, *, settings: MetricSettings
 ) -> MachineLoad:
-    """Return what the servers moved over the whole record, and for which jobs.
-
-    Args:
-        source: the servers' counters.
-        jobs: every job that is known, however short.
-        settings: how to treat resets and gaps.
+    """Return what the servers moved over the whole record, and for which jobs, however short.
 
     Raises:
         NotEnoughDetailError: the source has no counters.

@@ -61,26 +61,9 @@ class NoAnswerError(Exception):
     """A source did not answer; the message says why."""
 
 
-class PolledSource(Protocol):
-    """Something that can be asked for counters."""
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        ...
-
-    @property
-    def follows(self) -> bool:
-        """Whether an answer holds only what is new."""
-        ...
-
-    def fetch(self, target: Path, timeout: float) -> bool:
-        """Write an answer to a file; return whether there is one.
-
-        Raises:
-            NoAnswerError: there is none, or it did not come in time.
-        """
-        ...
+# Sources that can be polled have a name for messages, and say whether an answer holds only what
+# is new. Their `fetch` writes an answer to a file and returns whether there is one; it raises
+# NoAnswerError where none came in time.
 
 
 @dataclass(slots=True)
@@ -204,6 +187,9 @@ class EndpointSource:
         if missing or not (is_gzip(target) or _ends_with_a_line(target)):
             raise NoAnswerError("the answer is truncated")
         return True
+
+
+PolledSource = CommandSource | FileSource | EndpointSource
 
 
 def _copy(source: BufferedIOBase, target: Path, deadline: float = math.inf) -> None:
@@ -361,9 +347,7 @@ def ingest(
     return outcomes
 
 
-def _readers_of(
-    sources: Iterable[Path],
-) -> Iterator[tuple[Path, CounterReader | JobReader | None]]:
+def _readers_of(sources: Iterable[Path]) -> Iterator[tuple[Path, CounterReader | JobReader | None]]:
     """Yield every file with its reader; only a file below a folder may have none."""
     for source in sources:
         if not source.exists():

@@ -177,8 +177,7 @@ def _read_back(path: Path) -> int:
 
 def _drop_cache(descriptor: int) -> None:
     """Ask the system to drop its copy, or reading would not reach the servers."""
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _run_ior(plan: BenchmarkPlan, direction: str, path: Path) -> None:
@@ -219,10 +218,7 @@ def _compare_with_counters(result: BenchmarkResult, source: CounterStore) -> Ben
 
 
 def _moved_in_phases(
-    source: CounterStore,
-    server: str,
-    settings: MetricSettings,
-    phases: tuple[BenchmarkPhase, ...],
+    source: CounterStore, server: str, settings: MetricSettings, phases: tuple[BenchmarkPhase, ...]
 ) -> list[float] | None:
     """Return what a server moved in each phase beyond its load just before and after.
 

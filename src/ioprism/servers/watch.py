@@ -420,18 +420,13 @@ def _top(
     table: pl.DataFrame, key: str, top: int, total: float, users: Mapping[str, str] | None = None
 ) -> tuple[LoadRow, ...]:
     """Return the first rows, and one for all others."""
-    busy = table.filter(pl.sum_horizontal(RATES) > 0)
-    rows = [
-        LoadRow(
-            printable(str(row[key])),
-            **{name: row[name] for name in RATES},
-            share=(row["read"] + row["write"]) / total if total else 0.0,
-            user=(users or {}).get(row[key], ""),
-        )
-        for row in busy.head(top).iter_rows(named=True)
-    ]
+    moved = (pl.col("read") + pl.col("write")) / total if total else pl.lit(0.0)
+    busy = table.filter(pl.sum_horizontal(RATES) > 0).with_columns(share=moved)
+    amounts = (*RATES, "share")
+    rows = []
+    for row in busy.head(top).select(key, *amounts).iter_rows(named=True):
+        name = row.pop(key)
+        rows.append(LoadRow(printable(str(name)), **row, user=(users or {}).get(name, "")))
     if busy.height > top:
-        rest = busy.slice(top).select(pl.col(RATES).sum()).row(0, named=True)
-        share = (rest["read"] + rest["write"]) / total if total else 0.0
-        rows.append(LoadRow(OTHER, **rest, share=share))
+        rows.append(LoadRow(OTHER, *busy.slice(top).select(pl.col(amounts).sum()).row(0)))
     return tuple(rows)

@@ -64,11 +64,12 @@ def add(
         anonymise: file with the key that names are hashed with.
         processes: to work with; None: one for each core.
     """
-    from ioprism.site.steps import SiteOptions, add_logs, with_key
+    from ioprism.model.pseudonyms import read_key
+    from ioprism.site.steps import SiteOptions, add_logs
     from ioprism.site.store import make_site
 
-    key = None if anonymise is None else Path(anonymise)
-    options = with_key(SiteOptions(cores_per_node, processes=processes), key)
+    key = None if anonymise is None else read_key(Path(anonymise))
+    options = SiteOptions(cores_per_node, key, processes)
     return add_logs(make_site(Path(store)), [*map(Path, logs)], options=options)
 
 
@@ -124,7 +125,7 @@ def report(store: str | Path, **choice: Unpack[JobChoice]) -> SiteStory:
     """Return everything that the page of `ioprism site report` shows."""
     from ioprism.site.summary import site_story
 
-    return site_story(_tables(store, choice))
+    return site_story(select_tables(store, choice))
 
 
 def history(store: str | Path) -> SiteHistory:
@@ -134,7 +135,8 @@ def history(store: str | Path) -> SiteHistory:
     return open_history(Path(store))
 
 
-def _tables(store: str | Path, choice: JobChoice, subject: str | None = None) -> SiteTables:
+def select_tables(store: str | Path, choice: JobChoice, subject: str | None = None) -> SiteTables:
+    """Return the tables of a store that a subject needs, of the jobs asked for."""
     from ioprism.site.steps import chosen_tables, parse_day
     from ioprism.site.summary import Chosen
 
@@ -157,4 +159,4 @@ def _table(
 ) -> SiteTable:
     from ioprism.site.summary import site_table
 
-    return site_table(_tables(store, choice, subject), subject, top=top, by=by)
+    return site_table(select_tables(store, choice, subject), subject, top=top, by=by)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from ioprism.site.limits import FEWEST, OFTEN
 
@@ -131,14 +132,7 @@ def _binomial_tail(hits: int, tries: int, share: float) -> float:
 
 def _ranks(values: Floats) -> Floats:
     """Ranks around 0, equal values sharing theirs."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    edges = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1], [True])))
-    middles = (edges[:-1] + edges[1:] - 1) / 2
-    ranks: Floats = np.empty(len(values))
-    ranks[order] = np.repeat(middles, np.diff(edges))
-    ranks -= ranks.mean()
-    return ranks
+    return pl.Series(values).rank("average").to_numpy() - (len(values) + 1) / 2
 
 
 def rank_sum(larger: Floats, others: Floats) -> float:

@@ -16,17 +16,8 @@ import polars as pl
 
 from ioprism.model.result import pick
 from ioprism.model.trace import MIB
+from ioprism.site import limits
 from ioprism.site.change_point import Floats, Ints, Ranked, low_stretch, rank_sum
-from ioprism.site.limits import (
-    CERTAIN,
-    CHANGED,
-    CHANGED_SHARE,
-    FEWEST,
-    LARGER,
-    RARELY,
-    SLOWER,
-    TOGETHER,
-)
 from ioprism.units import DAY
 
 
@@ -85,19 +76,15 @@ def site_events(
 
 
 def _slow_parts(
-    parts: pl.DataFrame,
-    keys: tuple[str, ...],
-    kind: str,
-    jobs: pl.DataFrame,
-    causes: pl.DataFrame,
+    parts: pl.DataFrame, keys: tuple[str, ...], kind: str, jobs: pl.DataFrame, causes: pl.DataFrame
 ) -> Iterator[SiteEvent]:
     known = _observations(parts, keys, jobs)
-    low = known.filter(pl.col("relative") < SLOWER).height
-    usual = max(RARELY, low / max(1, known.height))
+    low = known.filter(pl.col("relative") < limits.SLOWER).height
+    usual = max(limits.RARELY, low / max(1, known.height))
     groups = known.partition_by(keys, as_dict=True, include_key=False)
     for names, rows in groups.items():
-        stretch = low_stretch((rows["relative"] < SLOWER).to_numpy(), usual=usual)
-        if stretch is None or stretch.probability * len(groups) > CERTAIN:
+        stretch = low_stretch((rows["relative"] < limits.SLOWER).to_numpy(), usual=usual)
+        if stretch is None or stretch.probability * len(groups) > limits.CERTAIN:
             continue
         inside = rows[stretch.first : stretch.end]
         first, last = float(inside["start"][0]), float(inside["last"].max())  # type: ignore[arg-type]
@@ -131,7 +118,7 @@ def _observations(parts: pl.DataFrame, keys: tuple[str, ...], jobs: pl.DataFrame
     campaign = pl.struct("application", "user").rank("dense").alias("campaign")
     named = known.join(jobs.select("job", campaign), on="job")
     return (
-        named.group_by(*keys, "campaign", (pl.col("start") // TOGETHER).alias("time"))
+        named.group_by(*keys, "campaign", (pl.col("start") // limits.TOGETHER).alias("time"))
         .agg(
             pl.col("start").min(),
             pl.col("start").max().alias("last"),
@@ -166,7 +153,7 @@ def _change_places(
 ) -> Iterator[tuple[int, float, tuple[str, ...]]]:
     """The place of the surest change, the numbers that moved then; then on either side of it."""
     part = rows[first:end]
-    if part.height < 2 * FEWEST:
+    if part.height < 2 * limits.FEWEST:
         return
     groups = _comparable_groups(part)
     certain = [
@@ -233,10 +220,10 @@ def find_change(
     if split is None or split.score == 0.0:
         return None
     moved = _median_shift(np.asarray(values), groups, split.place)
-    if moved < (CHANGED_SHARE if is_share else math.log(CHANGED)):
+    if moved < (limits.CHANGED_SHARE if is_share else math.log(limits.CHANGED)):
         return None
     probability = min(1.0, ranked.chance_of(split) * tried)
-    return FoundChange(probability, split.place) if probability <= CERTAIN else None
+    return FoundChange(probability, split.place) if probability <= limits.CERTAIN else None
 
 
 def _comparable_groups(rows: pl.DataFrame) -> Ints:
@@ -271,7 +258,7 @@ def noisy_neighbours(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
     known = jobs.drop_nulls(["start", "application"]).filter(
         (pl.col("runtime") > 0) & (pl.col("io_stall") > 0)
     )
-    if known.height < 4 * FEWEST:
+    if known.height < 4 * limits.FEWEST:
         return
     share = pl.col("io_stall") / pl.col("runtime")
     usual = share.median().over("application")
@@ -308,7 +295,7 @@ def busy_servers(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
         .filter(pl.col("io_stall") > 0)
         .with_columns(slower=pl.col("io_stall") / pl.col("io_stall").median().over(alike))
         .with_columns(place=place, many=pl.len().over(alike))
-        .filter(pl.col("many") >= FEWEST)
+        .filter(pl.col("many") >= limits.FEWEST)
     )
     applications = known.partition_by("application", as_dict=True)
     for (name,), rows in applications.items():
@@ -317,7 +304,7 @@ def busy_servers(jobs: pl.DataFrame) -> Iterator[SiteEvent]:
         if not (busy.any() and quiet.any()):
             continue
         most, least = float(np.median(rates[busy])), float(np.median(rates[quiet]))
-        if most < LARGER * least:
+        if most < limits.LARGER * least:
             continue
         event = _suffering("busy-servers", str(name), rows, busy, quiet, tried=len(applications))
         if event is not None:
@@ -344,14 +331,14 @@ def _suffering(
     tried: int,
 ) -> SiteEvent | None:
     """Compare jobs in bad company with those apart from it; None where chance may explain it."""
-    if beside.sum() < 2 * FEWEST or apart.sum() < 2 * FEWEST:
+    if beside.sum() < 2 * limits.FEWEST or apart.sum() < 2 * limits.FEWEST:
         return None
     slower, times = jobs["slower"].to_numpy(), jobs["start"].to_numpy()[beside]
     factor = float(np.median(slower[beside]) / np.median(slower[apart]))
-    if factor < CHANGED:
+    if factor < limits.CHANGED:
         return None
     probability = min(1.0, rank_sum(slower[beside], slower[apart]) * tried)
-    if probability > CERTAIN:
+    if probability > limits.CERTAIN:
         return None
     return SiteEvent(
         kind,

@@ -35,19 +35,9 @@ from ioprism.model.verdict import (
     Verdict,
     core_hours,
 )
+from ioprism.site import limits
 from ioprism.site.events import HABITS, find_change
 from ioprism.site.job_rows import run_facts
-from ioprism.site.limits import (
-    CHANGED,
-    CHANGED_SHARE,
-    CONFIDENCE,
-    DEVIATIONS,
-    LARGER,
-    MIN_RUNS,
-    SIMILAR_SCALE,
-    SURPASSED,
-    TENTH,
-)
 from ioprism.site.store import open_site
 from ioprism.site.twins import OthersRates, TwinSaving
 from ioprism.text import printable
@@ -70,28 +60,22 @@ SLOWNESS = ("runtime", "io_stall")
 
 
 def own_history(
-    facts: Mapping[str, Any],
-    rows: Sequence[AchievedRate],
-    jobs: pl.DataFrame,
-    rates: pl.DataFrame,
+    facts: Mapping[str, Any], rows: Sequence[AchievedRate], jobs: pl.DataFrame, rates: pl.DataFrame
 ) -> History:
     """Compare a run with the earlier ones of its program at similar scale.
 
-    Args:
-        facts: of the run, as the table `jobs` has them.
-        rows: the ways in which it moves data.
-        jobs: all other jobs of the site.
-        rates: their ways of moving data.
+    `facts` are those of the run in the table `jobs`, `rows` the ways in which it moves data;
+    `jobs` and `rates` are of all other jobs of the site.
     """
     earlier = earlier_runs(facts, jobs)
     since = float(earlier["start"][0]) if earlier.height else None
     program = None if facts["application"] is None else printable(str(facts["application"]))
-    if earlier.height < MIN_RUNS:
+    if earlier.height < limits.MIN_RUNS:
         return History(program, earlier.height, since)
     metrics = {
         column: _metric(name, unit, float(facts[column]), earlier.drop_nulls(column), column)
         for column, name, unit in METRICS
-        if facts[column] is not None and earlier[column].count() >= MIN_RUNS
+        if facts[column] is not None and earlier[column].count() >= limits.MIN_RUNS
     }
     lines = [*_slowness(metrics, earlier), *_habits(facts, rows, metrics, earlier, rates)]
     return History(program, earlier.height, since, tuple(lines), tuple(metrics.values()))
@@ -112,14 +96,16 @@ def earlier_runs(facts: Mapping[str, Any], jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _near(column: pl.Expr, value: float) -> pl.Expr:
-    return column.is_between(value / SIMILAR_SCALE, value * SIMILAR_SCALE)
+    return column.is_between(value / limits.SIMILAR_SCALE, value * limits.SIMILAR_SCALE)
 
 
 def _metric(
     name: str, unit: str, value: float, earlier: pl.DataFrame, column: str
 ) -> MetricHistory:
     numbers = earlier[column].cast(pl.Float64).to_numpy()
-    low, middle, high = (float(x) for x in np.quantile(numbers, (TENTH, 0.5, 1 - TENTH)))
+    low, middle, high = (
+        float(x) for x in np.quantile(numbers, (limits.TENTH, 0.5, 1 - limits.TENTH))
+    )
     latest = earlier.select("start", pl.col(column).cast(pl.Float64)).tail(MAX_POINTS)
     return MetricHistory(
         name=name,
@@ -137,15 +123,19 @@ def _metric(
 def _is_unusual(value: float, numbers: Floats, *, is_share: bool) -> bool:
     """Whether a number is far from the earlier ones, and beyond most of them."""
     beyond = max(float((numbers < value).mean()), float((numbers > value).mean()))
-    if beyond < SURPASSED:
+    if beyond < limits.SURPASSED:
         return False
     if is_share:
-        here, there, least = value, numbers, CHANGED_SHARE
+        here, there, least = value, numbers, limits.CHANGED_SHARE
     else:
-        here, there, least = math.log1p(max(0.0, value)), np.log1p(numbers), math.log(CHANGED)
+        here, there, least = (
+            math.log1p(max(0.0, value)),
+            np.log1p(numbers),
+            math.log(limits.CHANGED),
+        )
     middle = float(np.median(there))
     spread = MAD_TO_DEVIATION * float(np.median(np.abs(there - middle)))
-    return abs(here - middle) > max(least, DEVIATIONS * spread)
+    return abs(here - middle) > max(least, limits.DEVIATIONS * spread)
 
 
 def _slowness(metrics: Mapping[str, MetricHistory], earlier: pl.DataFrame) -> Iterator[str]:
@@ -200,14 +190,14 @@ def _new_sizes(
     for operation in ("read", "write"):
         past = before.filter((pl.col("operation") == operation) & (pl.col("bytes") >= MIB))
         mine = [row for row in rows if row.operation == operation and row.bytes >= MIB]
-        if past["job"].n_unique() < MIN_RUNS:
+        if past["job"].n_unique() < limits.MIN_RUNS:
             continue
         known, requests = past["size"].to_numpy(), sum(row.requests for row in mine)
         seconds = sum(row.seconds for row in mine)
         for row in mine:
-            main = row.requests >= TENTH * requests or row.seconds >= TENTH * seconds
+            main = row.requests >= limits.TENTH * requests or row.seconds >= limits.TENTH * seconds
             ratio = np.maximum(known / row.request_bytes, row.request_bytes / known)
-            if main and float(ratio.min()) >= LARGER:
+            if main and float(ratio.min()) >= limits.LARGER:
                 yield (
                     f"{operation.capitalize()}s of {format_bytes(row.request_bytes)} are new: "
                     f"earlier runs {'wrote' if operation == 'write' else 'read'} "
@@ -303,9 +293,9 @@ class CauseDecisions:
     ) -> None:
         self.verdict, self.others, self.rows, self.ranks = verdict, others, rows, ranks
         self.decisions: list[HistoryDecision] = []
-        limits = Limits()
-        self.least = max(limits.min_share * verdict.runtime, limits.min_seconds)
-        self.noise = limits.run_noise
+        judging = Limits()
+        self.least = max(judging.min_share * verdict.runtime, judging.min_seconds)
+        self.noise = judging.run_noise
         self.stall = verdict.io_stall.seconds
         # Ranks also wait inside libraries and for each other: seconds per second of requests.
         self.waiting = max(1.0, self.stall / max(1e-9, sum(row.seconds for row in rows)))
@@ -432,7 +422,7 @@ class CauseDecisions:
             code=one.code,
             culprit=culprit,
             saving=self._saving(seconds, min(twin.low, seconds), min(twin.high, left)),
-            confidence=CONFIDENCE,
+            confidence=limits.CONFIDENCE,
             contrast=Contrast(
                 one.code,
                 CallGroup(mine.requests, mine.bytes, rate=twin.rate),

@@ -7,7 +7,7 @@ import json
 import os
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,32 +30,30 @@ PLAIN = ("operation",)  # of a culprit: words of ioprism, not of the user
 Rows = dict[str, list[dict[str, Any]]]
 
 
-@dataclass(frozen=True, slots=True)
-class JobFacts:
-    """What is known of a job beside its trace."""
-
-    digest: str
-    path: Path
-    cores_per_node: int | None = None  # to estimate nodes where logs do not name them
-
-
 def job_rows(
-    trace: Trace, verdict: Verdict, observed: Observed | None, engine: Engine, facts: JobFacts
+    trace: Trace,
+    verdict: Verdict,
+    observed: Observed | None,
+    engine: Engine,
+    *,
+    digest: str,
+    path: Path,
+    cores_per_node: int | None,
 ) -> Rows:
-    """Return the rows of every table."""
+    """Return the rows of every table; cores of a node are for logs that do not name their nodes."""
     characteristics = characterise(trace, engine)
-    job = {"job": facts.digest}
+    job = {"job": digest}
     rates = [] if observed is None else achieved_rates(observed, trace.job.mounts)
     return {
         "jobs": [
             {
                 **job,
-                "path": os.fsencode(facts.path).decode("utf-8", "backslashreplace"),
+                "path": os.fsencode(path).decode("utf-8", "backslashreplace"),
                 **run_facts(trace, verdict, characteristics),
                 "job_id": trace.job.job_id,
                 "user": None if trace.job.user is None else str(trace.job.user),
                 "nodes": characteristics.hosts,
-                "cores_per_node": facts.cores_per_node,
+                "cores_per_node": cores_per_node,
                 "status": verdict.status,
                 "first_cause": verdict.first,
                 "saving": None if verdict.status == "cannot-judge" else _saving(verdict),
@@ -63,10 +61,10 @@ def job_rows(
                 "warnings": len(trace.completeness.warnings),
             }
         ],
-        "causes": [_cause(facts.digest, cause) for cause in verdict.causes],
-        "targets": list(_targets(trace, engine, facts.digest)),
-        "hosts": _parts(by_host(trace, engine), "host", trace, facts.digest),
-        "files": _files(trace, engine, facts.digest),
+        "causes": [_cause(digest, cause) for cause in verdict.causes],
+        "targets": list(_targets(trace, engine, digest)),
+        "hosts": _parts(by_host(trace, engine), "host", trace, digest),
+        "files": _files(trace, engine, digest),
         "rates": [{**job, **asdict(rate)} for rate in rates],
     }
 

@@ -31,12 +31,11 @@ from ioprism.errors import (
 from ioprism.formats.reading import check_readable, files_below
 from ioprism.formats.registry import find_jobs, group_paths, read_trace
 from ioprism.model.machine import ServerLoads
-from ioprism.model.pseudonyms import read_key
 from ioprism.model.result import pick
 from ioprism.model.trace import Trace
 from ioprism.periodicity.many import describe_job
 from ioprism.periodicity.of_job import PeriodSettings
-from ioprism.site.job_rows import JobFacts, Rows, anonymous, job_rows
+from ioprism.site.job_rows import Rows, anonymous, job_rows
 from ioprism.site.limits import KNOWN
 from ioprism.site.store import SITE_TABLES, SiteStore, open_site
 from ioprism.site.summary import NEEDS, Chosen, SiteTables, with_hours
@@ -104,7 +103,12 @@ def add_logs(
         work = partial(_describe_job, options=chosen, named=named)
         todo = list(jobs.items())
         results = (
-            map_in_processes(work, todo, crashed=_crash_message, processes=chosen.processes)
+            map_in_processes(
+                work,
+                todo,
+                crashed=lambda entry: f"{entry[1][0]}: {CRASHED}",
+                processes=chosen.processes,
+            )
             if cluster is None
             else (
                 rows
@@ -150,11 +154,7 @@ def _stamps(folder: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
 
 
 def chosen_tables(
-    folder: Path,
-    which: Chosen,
-    *,
-    subject: str | None = None,
-    servers: ServerLoads | None = None,
+    folder: Path, which: Chosen, *, subject: str | None = None, servers: ServerLoads | None = None
 ) -> SiteTables:
     """Open a store and keep the jobs asked for; with the file system's counters, `others_rate`.
 
@@ -235,8 +235,10 @@ def _describe_job(
         trace = read_trace(path) if one else find_jobs(files, grouping="one")[0].read()
         trace, engine = in_memory(trace), LocalEngine()
         verdict, observed = diagnose_observed(trace, engine=engine)
-        facts = JobFacts(digest, path, options.cores_per_node)
-        rows = job_rows(trace, verdict, observed, engine, facts)
+        cores = options.cores_per_node
+        rows = job_rows(
+            trace, verdict, observed, engine, digest=digest, path=path, cores_per_node=cores
+        )
         rows["jobs"][0].update(_period_columns(trace, engine))
     except UnknownFormatError as error:
         return _why(path, error) if path in named else None
@@ -270,12 +272,3 @@ def _tables(jobs: Sequence[Rows]) -> dict[str, Any]:
         )
         for name, schema in SITE_TABLES.items()
     }
-
-
-def _crash_message(entry: tuple[str, tuple[Path, ...]]) -> Rows | str | None:
-    return f"{entry[1][0]}: {CRASHED}"
-
-
-def with_key(options: SiteOptions, path: Path | None) -> SiteOptions:
-    """Return the options with the key of a file, if one is named."""
-    return options if path is None else replace(options, key=read_key(path))

@@ -260,7 +260,9 @@ class SiteStore:
     def _parts(self) -> list[int]:
         """The parts that are whole."""
         parts = _manifest(self.folder).get("parts")
-        if not isinstance(parts, list) or not all(map(_is_part, parts)):
+        if not isinstance(parts, list) or not all(
+            isinstance(n, int) and 0 < n <= MAX_PART for n in parts
+        ):
             raise _broken(self.folder / MANIFEST, "it does not list its parts")
         return parts
 
@@ -270,10 +272,6 @@ class SiteStore:
             for place in (self.folder / name).glob("*.parquet"):
                 if place.stem.isdecimal() and int(place.stem) not in whole:
                     place.unlink()
-
-
-def _is_part(number: object) -> bool:
-    return isinstance(number, int) and 0 < number <= MAX_PART
 
 
 def _height(place: Path) -> int:

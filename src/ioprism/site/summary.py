@@ -160,7 +160,9 @@ def _first_rows(
 ) -> tuple[tuple[dict[str, Any], ...], int]:
     """Return the first rows of a table, and how many it has."""
     makers: dict[str, Callable[[SiteTables], pl.DataFrame]] = {
-        "jobs": _jobs,
+        "jobs": lambda t: t.jobs.sort(
+            "saving_node_hours", "job", descending=[True, False], nulls_last=True
+        ),
         "applications": lambda t: _groups(t, "application"),
         "users": lambda t: _groups(t, "user"),
         "targets": lambda t: _parts(t.targets, "file_system", "target"),
@@ -209,10 +211,6 @@ def _savings(tables: SiteTables, key: str, names: list[Any]) -> dict[Any, dict[s
     for name, code, hours in sums.iter_rows():
         savings.setdefault(name, {})[code] = hours
     return savings
-
-
-def _jobs(tables: SiteTables) -> pl.DataFrame:
-    return tables.jobs.sort("saving_node_hours", "job", descending=[True, False], nulls_last=True)
 
 
 _JOBS = pl.col("job").n_unique().alias("jobs")

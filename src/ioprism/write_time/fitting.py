@@ -18,13 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from ioprism.errors import MissingPackageError
 from ioprism.write_time import limits
 from ioprism.write_time.lasso import Candidates, Objective, search
+from ioprism.write_time.stage_model import StageFit
 from ioprism.write_time.system import FloatArray
 from ioprism.write_time.training_data import TrainingData
 
@@ -256,22 +257,6 @@ BOOSTING = "boosting"
 STAGES = "stages"
 
 
-class Predictor(Protocol):
-    """Predicts from features and loads."""
-
-    @property
-    def kind(self) -> str:
-        """What sort of model it is."""
-        ...
-
-    def predict(self, table: FloatArray, loads: FloatArray) -> FloatArray:
-        """Return seconds."""
-        ...
-
-
-Recipe = Callable[[TrainingData], Predictor]  # fits samples with everything else already chosen
-
-
 @dataclass(frozen=True, slots=True)
 class LinearFit:
     """A linear function of features, and how it was chosen."""
@@ -351,6 +336,10 @@ class Trees:
             total += _leaf_values(tree, table)
         seconds: FloatArray = np.exp(total)
         return seconds
+
+
+Predictor = LinearFit | Trees | StageFit
+Recipe = Callable[[TrainingData], Predictor]  # fits samples with everything else already chosen
 
 
 def can_boost() -> bool:

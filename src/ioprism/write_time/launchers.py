@@ -15,7 +15,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from ioprism.errors import RunFailedError, TraceError, UsageError
 from ioprism.model.samples import Run, WritePattern
@@ -37,32 +36,6 @@ class Measured:
 
     seconds: float
     details: Mapping[str, object]
-
-
-class Launcher(Protocol):
-    """Runs patterns."""
-
-    @property
-    def name(self) -> str:
-        """What the launcher is called."""
-        ...
-
-    def obstacle(self, pattern: WritePattern) -> str | None:
-        """Return why this pattern cannot run here, or None."""
-        ...
-
-    @property
-    def chooses_hosts(self) -> bool:
-        """Whether a run can be put on chosen hosts of the allocation."""
-        ...
-
-    def run(self, pattern: WritePattern, folder: Path, *, timeout: float) -> Measured:
-        """Write the pattern's files into an empty folder.
-
-        Raises:
-            RunFailedError: it was refused, did not end in time, or said nothing usable.
-        """
-        ...
 
 
 def find_launcher(name: str, *, hosts: Mapping[int, str]) -> Launcher:
@@ -212,6 +185,9 @@ class Ior:
             )
         details = {**_circumstances(self.name, folder), "burst_bytes": run.pattern.burst_bytes}
         return Measured(run.seconds, details)
+
+
+Launcher = BuiltIn | Ior
 
 
 def _result(folder: Path, output: str, access: str) -> Run:

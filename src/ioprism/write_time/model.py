@@ -171,16 +171,16 @@ def _fit_to_dict(fit: Predictor) -> dict[str, Any]:
     if isinstance(fit, StageFit):
         lists = {name: getattr(fit, name).tolist() for name in ("costs", "bounds", "floors")}
         return {"kind": fit.kind, **asdict(fit), **lists}
-    if isinstance(fit, LinearFit):
-        return {
-            "kind": fit.kind,
-            "training_scales": list(fit.scales),
-            "lambda": fit.penalty,
-            "lambda_share": fit.penalty_share,
-            "intercept": fit.intercept,
-            "coefficients": [float(value) for value in fit.coefficients],
-        }
-    raise TypeError(f"{fit.kind} cannot be kept in a file")
+    return {"kind": fit.kind, **_linear_facts(fit), "coefficients": fit.coefficients.tolist()}
+
+
+def _linear_facts(fit: LinearFit) -> dict[str, Any]:
+    return {
+        "training_scales": list(fit.scales),
+        "lambda": fit.penalty,
+        "lambda_share": fit.penalty_share,
+        "intercept": fit.intercept,
+    }
 
 
 def _fit_from_dict(content: Mapping[str, Any], names: Sequence[str]) -> Predictor:
@@ -264,15 +264,8 @@ def _fit_document(fit: Predictor, model: WriteTimeModel) -> dict[str, Any]:
             "straggling": fit.straggling,
             "features": _terms(terms, fit.costs),
         }
-    if not isinstance(fit, LinearFit):
-        raise TypeError(f"{fit.kind} has no JSON")
-    return body | {
-        "training_scales": list(fit.scales),
-        "lambda": fit.penalty,
-        "lambda_share": fit.penalty_share,
-        "intercept": fit.intercept,
-        "features": _terms([(f.name, f.stage, f.unit) for f in model.features], fit.coefficients),
-    }
+    terms = [(feature.name, feature.stage, feature.unit) for feature in model.features]
+    return body | _linear_facts(fit) | {"features": _terms(terms, fit.coefficients)}
 
 
 def _terms(terms: Sequence[tuple[str, str, str]], values: FloatArray) -> list[dict[str, Any]]:

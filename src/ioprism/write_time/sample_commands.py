@@ -19,7 +19,7 @@ from ioprism.units import parse_bytes
 from ioprism.write_time import steps, terminal
 from ioprism.write_time.launchers import LAUNCHERS
 from ioprism.write_time.machine import SamplingJob, job_script
-from ioprism.write_time.sampling import SCALES, Announce, PlanSettings, SessionLimits
+from ioprism.write_time.sampling import SCALES, PlanSettings, SessionLimits
 
 
 class Size(click.ParamType[int]):
@@ -151,12 +151,13 @@ def run(
 
     Example: ioprism write-time sample run --store runs.db --directory /scratch/me
     """
+    silent = quiet or not sys.stderr.isatty()
     done = steps.sample(
         store,
         directory,
         launcher=launcher,
         limits=SessionLimits(**limits),
-        announce=_announce(quiet),
+        announce=(lambda _: None) if silent else output.say,
     )
     warnings = terminal.sampling_warnings(done)
     if as_json:
@@ -191,12 +192,6 @@ def script(scheduler: str, script: Path, force: bool, **job: Any) -> None:  # no
     text = job_script(scheduler, SamplingJob(script=script, **job))
     atomic_write_text(script, text, replace=force)
     output.say_written(script)
-
-
-def _announce(quiet: bool) -> Announce:
-    if quiet or not sys.stderr.isatty():
-        return lambda _: None
-    return output.say
 
 
 @click.command("import")

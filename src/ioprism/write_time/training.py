@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ioprism.model.samples import Sample, WritePattern
+from ioprism.model.samples import Sample
 from ioprism.write_time import fitting, limits
 from ioprism.write_time.features import CollinearPair, collinear_pairs
 from ioprism.write_time.loads import NOT_SHARED, loads_of, parameters, whole_machine
@@ -117,9 +117,7 @@ def _recipe(fit: fitting.Predictor, seed: int) -> fitting.Recipe:
         return lambda seen: _fit_shape(seen, fit.shape, with_bounds=True)
     if isinstance(fit, fitting.Trees):
         return lambda seen: fitting.fit_trees(seen, seed=seed)
-    if isinstance(fit, fitting.LinearFit):
-        return lambda seen: fitting.refit(seen, fitting.KINDS[fit.kind], fit)
-    raise TypeError(f"{fit.kind} has no recipe")
+    return lambda seen: fitting.refit(seen, fitting.KINDS[fit.kind], fit)
 
 
 def train_model(
@@ -161,7 +159,10 @@ def train_model(
             short_used=len(prepared.data.short.seconds) if prepared.data.short else 0,
             notes=_notes(settings, samples, access),
         ),
-        ranges=_ranges(prepared.patterns, system),
+        ranges={
+            name: (float(value.min()), float(value.max()))
+            for name, value in parameters(prepared.patterns, system=system).items()
+        },
         together=_collinear(fit, prepared),
     )
 
@@ -228,11 +229,6 @@ def _calibration(
     if len(noisy.seconds):
         unconverged = fitting.log_ratios(fit, noisy, known=noisy)
     return fitting.calibrate(known, ahead, unconverged, level=settings.level)
-
-
-def _ranges(patterns: Sequence[WritePattern], system: System) -> dict[str, tuple[float, float]]:
-    values = parameters(patterns, system=system)
-    return {name: (float(value.min()), float(value.max())) for name, value in values.items()}
 
 
 def _collinear(fit: fitting.Predictor, prepared: PreparedSamples) -> tuple[CollinearPair, ...]:

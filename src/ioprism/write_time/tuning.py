@@ -12,6 +12,7 @@ import polars as pl
 from ioprism.errors import UsageError
 from ioprism.model.result import Result, pick
 from ioprism.model.samples import WritePattern
+from ioprism.model.trace import MIB
 from ioprism.write_time.estimate import Estimate, estimate_write
 from ioprism.write_time.model import WriteTimeModel
 
@@ -38,10 +39,7 @@ class Alternative:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        return {
-            **pick(self, "speedup", "clear", "data_moves", "hints"),
-            **self.estimate.to_dict(),
-        }
+        return {**pick(self, "speedup", "clear", "data_moves", "hints"), **self.estimate.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +187,6 @@ def _choice(now: Estimate, candidate: WritePattern, model: WriteTimeModel) -> Al
     )
 
 
-MIB = 2**20
 MPI_INFO = "MPI_Info of MPI_File_open, or the file that ROMIO_HINTS names"
 ENGINE = "parameters of the engine BP5"
 

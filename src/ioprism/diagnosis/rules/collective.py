@@ -256,18 +256,15 @@ COLLECTIVE_RULES = (
     *both_ways("blocking-{}s", Severity.INFO, "mpiio", blocking_calls, "blocking-calls", (),
                ("M06", "M07")),
     Rule("collective-overhead", Severity.HIGH, "mpiio", collective_overhead,
-         "collective-overhead", ("collective_storage",),
-         calls=CallKind(DIRECTIONS, collective=True)),
-    Rule("single-aggregator", Severity.HIGH, "mpiio", single_aggregator, "single-aggregator",
-         ("aggregator_share", "imbalance_bytes")),
-    Rule("aggregators-across-nodes", Severity.HIGH, "mpiio",
-         partial(aggregators, wanted="across"), "aggregators-across-nodes", (),
-         ("drishti:M09",)),
+         thresholds=("collective_storage",), calls=CallKind(DIRECTIONS, collective=True)),
+    Rule("single-aggregator", Severity.HIGH, "mpiio", single_aggregator,
+         thresholds=("aggregator_share", "imbalance_bytes")),
+    Rule("aggregators-across-nodes", Severity.HIGH, "mpiio", partial(aggregators, wanted="across"),
+         aliases=("drishti:M09",)),
     Rule("several-aggregators-per-node", Severity.WARN, "mpiio",
-         partial(aggregators, wanted="several"), "several-aggregators-per-node", (),
-         ("drishti:M08",)),
+         partial(aggregators, wanted="several"), aliases=("drishti:M08",)),
     Rule("one-aggregator-per-node", Severity.OK, "mpiio", partial(aggregators, wanted="one"),
-         "one-aggregator-per-node", (), ("drishti:M10",)),
+         aliases=("drishti:M10",)),
 )  # fmt: skip
 
 
@@ -323,11 +320,11 @@ LIBRARY_RULES = (
           f"{layer}-small-{{}}s", Severity.WARN, layer, partial(small_accesses, layer=layer),
           f"{layer}-small-accesses", ("small_requests", "small_bytes"), small=True)),
     *(Rule(f"{layer}-independent-access", Severity.WARN, layer,
-           partial(independent_access, layer=layer), f"{layer}-independent-access",
-           ("collective_operations",), calls=CallKind(DIRECTIONS, collective=False))
+           partial(independent_access, layer=layer), thresholds=("collective_operations",),
+           calls=CallKind(DIRECTIONS, collective=False))
       for layer in LIBRARIES),
     Rule("hdf5-scattered-selections", Severity.WARN, "hdf5", scattered_selections,
-         "hdf5-scattered-selections", ("scattered_selections",)),
+         thresholds=("scattered_selections",)),
 )  # fmt: skip
 
 RULES = (*COLLECTIVE_RULES, *LIBRARY_RULES)

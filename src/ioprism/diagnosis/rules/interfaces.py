@@ -167,20 +167,18 @@ def incomplete_data(evidence: Evidence) -> Answer:
 
 
 RULES = (
-    Rule("stdio-data", Severity.HIGH, "stdio", stdio_share, "stdio-data", ("stdio_bytes",),
-         ("drishti:S01",)),
+    Rule("stdio-data", Severity.HIGH, "stdio", stdio_share, thresholds=("stdio_bytes",),
+         aliases=("drishti:S01",)),
     Rule("no-parallel-interface", Severity.WARN, "posix", no_parallel_interface,
-         "no-parallel-interface", ("small_bytes",), ("drishti:M01",), "write"),
+         thresholds=("small_bytes",), aliases=("drishti:M01",), direction="write"),
     *both_ways("more-{}s", Severity.INFO, "posix", partial(more_of, unit="calls"), "more-calls",
                ("operation_imbalance",), ("P02", "P01")),
     *both_ways("more-bytes-{past}", Severity.INFO, "posix", partial(more_of, unit="bytes"),
                "more-bytes", ("operation_imbalance",), ("P04", "P03")),
-    Rule("single-process", Severity.INFO, "posix", single_process, "single-process",
+    Rule("single-process", Severity.INFO, "posix", single_process, calls=WHOLE_JOB),
+    Rule("small-total-data", Severity.WARN, "posix", small_total, thresholds=("small_total",),
          calls=WHOLE_JOB),
-    Rule("small-total-data", Severity.WARN, "posix", small_total, "small-total-data",
-         ("small_total",), calls=WHOLE_JOB),
-    Rule("read-after-write", Severity.INFO, "posix", read_after_write, "read-after-write",
-         ("read_after_write",), calls=CallKind(("read",))),
-    Rule("incomplete-data", Severity.WARN, "trace", incomplete_data, "incomplete-data",
-         calls=WHOLE_JOB),
+    Rule("read-after-write", Severity.INFO, "posix", read_after_write,
+         thresholds=("read_after_write",), calls=CallKind(("read",))),
+    Rule("incomplete-data", Severity.WARN, "trace", incomplete_data, calls=WHOLE_JOB),
 )  # fmt: skip

@@ -148,13 +148,13 @@ def sync_storm(evidence: Evidence) -> Answer:
 
 
 RULES = (
-    Rule("metadata-heavy", Severity.HIGH, "posix", metadata_load, "metadata-heavy",
-         ("metadata_seconds", "metadata_share", "metadata_of_io"), ("drishti:P17",),
-         calls=CallKind(METADATA)),
-    Rule("tiny-files", Severity.WARN, "posix", tiny_files, "tiny-files",
-         ("tiny_files", "tiny_file_bytes"), calls=CallKind((*METADATA, *DIRECTIONS))),
-    Rule("many-seeks", Severity.WARN, "posix", many_seeks, "many-seeks", ("seeks",),
+    Rule("metadata-heavy", Severity.HIGH, "posix", metadata_load,
+         thresholds=("metadata_seconds", "metadata_share", "metadata_of_io"),
+         aliases=("drishti:P17",), calls=CallKind(METADATA)),
+    Rule("tiny-files", Severity.WARN, "posix", tiny_files,
+         thresholds=("tiny_files", "tiny_file_bytes"), calls=CallKind((*METADATA, *DIRECTIONS))),
+    Rule("many-seeks", Severity.WARN, "posix", many_seeks, thresholds=("seeks",),
          calls=CallKind(("seek",))),
-    Rule("sync-storm", Severity.WARN, "posix", sync_storm, "sync-storm",
-         ("syncs", "syncs_per_write"), calls=CallKind(("sync",))),
+    Rule("sync-storm", Severity.WARN, "posix", sync_storm, thresholds=("syncs", "syncs_per_write"),
+         calls=CallKind(("sync",))),
 )  # fmt: skip

@@ -245,13 +245,13 @@ def _rank_details(table: RankTable, ranks: list[int]) -> list[dict[str, object]]
 
 def shared_data(evidence: Evidence) -> Answer:
     """In files that all ranks share, some move far more than others."""
-    limits = evidence.thresholds
+    limits, ranks = evidence.thresholds, evidence.ranks
     variations = {
-        one: one.deviation_bytes / (one.bytes / evidence.ranks)
-        for one in _uneven_files(evidence)
+        one: one.deviation_bytes / (one.bytes / ranks)
+        for one in shared_files(evidence)
         if one.bytes >= limits.imbalance_bytes
     }
-    return _shared_hit(evidence, variations, limits.file_imbalance)
+    return _uneven_files(evidence, variations, limits.file_imbalance)
 
 
 def shared_time(evidence: Evidence) -> Answer:
@@ -259,21 +259,19 @@ def shared_time(evidence: Evidence) -> Answer:
     limits = evidence.thresholds
     imbalances = {
         one: one.spread.imbalance
-        for one in _uneven_files(evidence)
+        for one in shared_files(evidence)
         if one.spread.behind >= limits.imbalance_seconds
     }
-    return _shared_hit(evidence, imbalances, limits.rank_time_imbalance)
+    return _uneven_files(evidence, imbalances, limits.rank_time_imbalance)
 
 
-def _uneven_files(evidence: Evidence) -> list[SharedFile]:
-    """Files that all ranks share, unless aggregators move their data."""
-    if evidence.ranks < 2:
-        return []
-    return [one for one in shared_files(evidence) if not one.is_aggregated]
-
-
-def _shared_hit(evidence: Evidence, values: dict[SharedFile, float], limit: float) -> Answer:
-    above = {one.file: (v, one.spread.behind) for one, v in values.items() if v > limit}
+def _uneven_files(evidence: Evidence, values: dict[SharedFile, float], limit: float) -> Answer:
+    """Name the files above a limit, unless aggregators move their data."""
+    above = {
+        one.file: (value, one.spread.behind)
+        for one, value in values.items()
+        if value > limit and evidence.ranks > 1 and not one.is_aggregated
+    }
     return _hit(evidence, above)
 
 
@@ -341,23 +339,22 @@ def _hit(evidence: Evidence, uneven: dict[int, tuple[float, float]]) -> Answer:
 
 
 RULES = (
-    Rule("rank-0-heavy", Severity.HIGH, "application", rank_zero, "rank-0-heavy",
-         ("rank_0_factor",), ("drishti:D01",), calls=SLOWEST_RANKS),
+    Rule("rank-0-heavy", Severity.HIGH, "application", rank_zero, thresholds=("rank_0_factor",),
+         aliases=("drishti:D01",), calls=SLOWEST_RANKS),
     Rule("unbalanced-ranks", Severity.HIGH, "application", unbalanced_rank_loads,
-         "unbalanced-ranks",
-         ("rank_data_imbalance",), ("drishti:D02",), calls=SLOWEST_RANKS),
+         thresholds=("rank_data_imbalance",), aliases=("drishti:D02",), calls=SLOWEST_RANKS),
     Rule("rank-data-imbalance", Severity.HIGH, "application", data_imbalance,
-         "rank-data-imbalance", ("rank_data_imbalance", "imbalance_bytes"), calls=SLOWEST_RANKS),
+         thresholds=("rank_data_imbalance", "imbalance_bytes"), calls=SLOWEST_RANKS),
     Rule("rank-time-imbalance", Severity.HIGH, "application", time_imbalance,
-         "rank-time-imbalance", ("rank_time_imbalance", "imbalance_seconds"), calls=SLOWEST_RANKS),
-    Rule("stragglers", Severity.HIGH, "application", stragglers, "stragglers",
-         ("straggler_factor", "imbalance_seconds"), calls=SLOWEST_RANKS),
+         thresholds=("rank_time_imbalance", "imbalance_seconds"), calls=SLOWEST_RANKS),
+    Rule("stragglers", Severity.HIGH, "application", stragglers,
+         thresholds=("straggler_factor", "imbalance_seconds"), calls=SLOWEST_RANKS),
     Rule("shared-file-data-imbalance", Severity.HIGH, "application", shared_data,
-         "shared-file-data-imbalance", ("file_imbalance", "imbalance_bytes"), ("drishti:P18",),
+         thresholds=("file_imbalance", "imbalance_bytes"), aliases=("drishti:P18",),
          calls=SLOWEST_RANKS),
     Rule("shared-file-time-imbalance", Severity.HIGH, "application", shared_time,
-         "shared-file-time-imbalance", ("rank_time_imbalance", "imbalance_seconds"),
-         ("drishti:P19",), calls=SLOWEST_RANKS),
+         thresholds=("rank_time_imbalance", "imbalance_seconds"), aliases=("drishti:P19",),
+         calls=SLOWEST_RANKS),
     *both_ways("file-{}-imbalance", Severity.HIGH, "application", file_imbalance, "file-imbalance",
                ("file_imbalance", "imbalance_bytes"), ("P22", "P21")),
 )  # fmt: skip

@@ -20,7 +20,7 @@ from ioprism.diagnosis.rules import (
     wording,
 )
 from ioprism.diagnosis.rules.rule import Hit, Rule, Unknown
-from ioprism.model.result import Result
+from ioprism.model.result import Result, pick
 from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Severity, Subject, Verdict
 from ioprism.plugins import declared, load
 from ioprism.settings import Thresholds
@@ -90,21 +90,11 @@ class Insights(Result):
         """Return one row per finding."""
         import polars as pl
 
-        rows = [
-            (f.code, f.severity.value, f.interface, f.title, f.seconds_at_stake, list(f.aliases))
-            for f in self.findings
-        ]
-        schema = pl.Schema(
-            {
-                "code": pl.String(),
-                "level": pl.String(),
-                "interface": pl.String(),
-                "title": pl.String(),
-                "seconds_at_stake": pl.Float64(),
-                "aliases": pl.List(pl.String()),
-            }
-        )
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        names = ("code", "interface", "title", "seconds_at_stake", "aliases")
+        rows = [pick(f, *names) | {"level": f.severity.value} for f in self.findings]
+        texts = dict.fromkeys(("code", "level", "interface", "title"), pl.String())
+        numbers = {"seconds_at_stake": pl.Float64(), "aliases": pl.List(pl.String())}
+        return pl.DataFrame(rows, schema=pl.Schema({**texts, **numbers}))
 
     def summary(self) -> str:
         """Return the answer in one line."""
@@ -123,10 +113,7 @@ def judge(
 ) -> RuleAnswers:
     """Ask every rule; findings are ranked by level, then by the seconds at stake.
 
-    Args:
-        evidence: what is known of the job.
-        rules: what to ask; all there are if None.
-        measure: adds up the calls that findings are about, where the trace has single calls.
+    Where the trace has single calls, `measure` adds up those that findings are about.
     """
     hits: dict[str, tuple[Rule, Hit]] = {}
     unchecked: list[NotChecked] = []
@@ -252,13 +239,9 @@ def rank_all(
     *,
     floor: float = 0.0,
 ) -> tuple[Finding, ...]:
-    """Join what rules, bottlenecks and periodicity say.
+    """Join what rules, the gravest bottlenecks and the periodicity of the bandwidth say.
 
-    Args:
-        findings: what the rules say.
-        bottlenecks: all of them; the gravest become findings.
-        periodicity: of the bandwidth.
-        floor: seconds; what takes less is worth a note at most.
+    A bottleneck that takes less than `floor` seconds is worth a note at most.
     """
     return (*findings, *_of_bottlenecks(bottlenecks, floor), *_of_periodicity(periodicity))
 

@@ -287,13 +287,12 @@ RULES = (
     # Of bytes that are written twice, the first writes were in vain: no single call shows it.
     Rule("redundant-writes", Severity.WARN, "posix", partial(redundant_traffic, direction="write"),
          "redundant-traffic", ("redundant_bytes",), ("drishti:P10",), "write"),
-    Rule("data-sieving", Severity.HIGH, "posix", data_sieving, "data-sieving", ("sieved_bytes",),
-         (), "read"),
+    Rule("data-sieving", Severity.HIGH, "posix", data_sieving, thresholds=("sieved_bytes",),
+         direction="read"),
     Rule("misaligned-file", Severity.HIGH, "posix", partial(misaligned_requests, what="file"),
-         "misaligned-file", ("misaligned_requests",), ("drishti:P08",),
+         thresholds=("misaligned_requests",), aliases=("drishti:P08",),
          calls=CallKind(DIRECTIONS, misaligned=True)),
     # It costs a copy in memory, or nothing at all.
     Rule("misaligned-memory", Severity.INFO, "posix", partial(misaligned_requests, what="memory"),
-         "misaligned-memory", ("misaligned_requests",), ("drishti:P07",),
-         calls=CallKind(DIRECTIONS)),
+         thresholds=("misaligned_requests",), aliases=("drishti:P07",), calls=CallKind(DIRECTIONS)),
 )  # fmt: skip

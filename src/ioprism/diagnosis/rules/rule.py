@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+from heapq import nsmallest
 from typing import Any
 
 from ioprism.diagnosis.evidence import Evidence, sum_by
@@ -77,11 +78,15 @@ class Rule:
     level: Severity
     interface: str
     check: Check
-    advice: str  # the file of its texts in advice/
+    advice: str = ""  # the file of its texts in advice/; by default it is called like the rule
     thresholds: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     direction: str | None = None
     calls: CallKind | None = None  # that it is about; None: all of its direction
+
+    def __post_init__(self) -> None:
+        if not self.advice:
+            object.__setattr__(self, "advice", self.code)
 
     @property
     def call_kind(self) -> CallKind:
@@ -133,13 +138,9 @@ def by_file(
     return {f: value for f, value in sums.items() if value and (only is None or f in only)}
 
 
-def worst(values: Mapping[int, float], count: int = WORST) -> list[int]:
+def worst(values: Mapping[int, float]) -> list[int]:
     """Return the keys with the highest values, highest first."""
-    if len(values) <= count:
-        return sorted(values, key=lambda key: (-values[key], key))
-    from heapq import nsmallest
-
-    return nsmallest(count, values, key=lambda key: (-values[key], key))
+    return nsmallest(WORST, values, key=lambda key: (-values[key], key))
 
 
 def worst_first(values: Mapping[int, float]) -> list[int]:
@@ -209,9 +210,15 @@ def file_hit(
 ) -> Hit:
     """Return a hit about files of one layer: what is counted in each, of which total."""
     details, files = file_details(evidence, counts, of)
-    seconds = evidence.held_up(usage, times)
-    hit = Hit(numbers, seconds, details, interface=usage.layer, of_calls=of_calls, part=part)
-    return replace(hit, files=files)
+    return Hit(
+        numbers,
+        evidence.held_up(usage, times),
+        details,
+        interface=usage.layer,
+        files=files,
+        of_calls=of_calls,
+        part=part,
+    )
 
 
 def times_in(usage: Usage, seconds: Seconds, files: Container[int]) -> Seconds:

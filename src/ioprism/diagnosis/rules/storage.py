@@ -20,6 +20,7 @@ from ioprism.diagnosis.rules.rule import (
     times_in,
     worst,
 )
+from ioprism.model.result import pick
 from ioprism.model.usage import EVERYONE, Striping, Usage
 from ioprism.model.verdict import Severity, Subject
 
@@ -119,16 +120,13 @@ def _ranks(
     evidence: Evidence, usage: Usage, entries: list[int], striping: Mapping[int, Striping]
 ) -> dict[int, int]:
     users: dict[int, set[int]] = {}
-    everyone: set[int] = set()
     for place in entries:
-        targets = striping[usage.file[place]].targets
-        if usage.rank[place] == EVERYONE:
-            everyone.update(targets)
-        else:
-            for target in targets:
-                users.setdefault(target, set()).add(usage.rank[place])
-    counts = {target: len(ranks) for target, ranks in users.items()}
-    return counts | dict.fromkeys(everyone, evidence.ranks)
+        for target in striping[usage.file[place]].targets:
+            users.setdefault(target, set()).add(usage.rank[place])
+    return {
+        target: evidence.ranks if EVERYONE in ranks else len(ranks)
+        for target, ranks in users.items()
+    }
 
 
 FEWEST_PHASES = 3  # fewer show the ranks of the job, not what its phases have in common
@@ -196,10 +194,8 @@ def _worst_phases(phases: list[Phase]) -> list[dict[str, object]]:
     ordered = sorted(phases, key=lambda phase: phase.typical - phase.slowest.time)[:10]
     return [
         {
-            "start": phase.start,
-            "end": phase.end,
-            "rank": phase.slowest.rank,
-            "time": phase.slowest.time,
+            **pick(phase, "start", "end"),
+            **pick(phase.slowest, "rank", "time"),
             "middle": phase.typical,
         }
         for phase in ordered
@@ -225,12 +221,12 @@ def hideable(evidence: Evidence) -> Answer:
 
 
 TIME_RULES = (
-    Rule("many-phases", Severity.WARN, "application", many_phases, "many-phases", ("phases",),
+    Rule("many-phases", Severity.WARN, "application", many_phases, thresholds=("phases",),
          calls=WHOLE_JOB),
-    Rule("phase-stragglers", Severity.WARN, "application", phase_stragglers, "phase-stragglers",
-         ("phase_stragglers", "straggler_factor", "imbalance_seconds"), calls=SLOWEST_RANKS),
-    Rule("hideable-io", Severity.INFO, "application", hideable, "hideable-io",
-         ("hideable_share",)),
+    Rule("phase-stragglers", Severity.WARN, "application", phase_stragglers,
+         thresholds=("phase_stragglers", "straggler_factor", "imbalance_seconds"),
+         calls=SLOWEST_RANKS),
+    Rule("hideable-io", Severity.INFO, "application", hideable, thresholds=("hideable_share",)),
 )  # fmt: skip
 
 
@@ -362,16 +358,15 @@ def _details(use: TargetUse) -> list[dict[str, object]]:
 
 
 STORAGE_RULES = (
-    Rule("single-target", Severity.WARN, "posix", single_target, "single-target",
-         ("target_share", "imbalance_bytes")),
-    Rule("slow-target", Severity.HIGH, "posix", slow, "slow-target",
-         ("slow_target_factor", "imbalance_seconds")),
-    Rule("target-imbalance", Severity.WARN, "posix", target_imbalance, "target-imbalance",
-         ("target_imbalance", "imbalance_bytes")),
-    Rule("target-contention", Severity.WARN, "posix", contention, "target-contention",
-         ("target_ranks",)),
-    Rule("file-system-weather", Severity.WARN, "posix", background_load, "file-system-weather",
-         ("others_load",), calls=WHOLE_JOB),
+    Rule("single-target", Severity.WARN, "posix", single_target,
+         thresholds=("target_share", "imbalance_bytes")),
+    Rule("slow-target", Severity.HIGH, "posix", slow,
+         thresholds=("slow_target_factor", "imbalance_seconds")),
+    Rule("target-imbalance", Severity.WARN, "posix", target_imbalance,
+         thresholds=("target_imbalance", "imbalance_bytes")),
+    Rule("target-contention", Severity.WARN, "posix", contention, thresholds=("target_ranks",)),
+    Rule("file-system-weather", Severity.WARN, "posix", background_load,
+         thresholds=("others_load",), calls=WHOLE_JOB),
 )  # fmt: skip
 
 RULES = (*TIME_RULES, *STORAGE_RULES)

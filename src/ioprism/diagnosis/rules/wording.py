@@ -14,6 +14,7 @@ from ioprism.diagnosis.evidence import Evidence
 from ioprism.diagnosis.rules.rule import PAST
 from ioprism.diagnosis.wording import HDF5_NAMES, MPI_LIBRARIES, fill, fitting_advice
 from ioprism.model.result import quantity
+from ioprism.model.trace import MIB
 from ioprism.model.usage import OF_PROGRAMS
 from ioprism.model.verdict import Recommendation
 from ioprism.text import printable
@@ -95,7 +96,6 @@ def _snippet(entry: Mapping[str, Any], values: Mapping[str, str]) -> str | None:
 LOOKED_AT = 20  # files; the worst come first
 GPFS = {"gpfs", "mmfs"}
 FEW_OPENS = 100  # of all ranks: opening fewer files than this is not worth changing
-MIB = 2**20
 USUAL_STRIPE = MIB  # bytes, Lustre's default
 MOST_REQUEST = 64 * MIB  # bytes: more than a buffer should hold
 LEAST_BUFFER = 16 * MIB

@@ -76,6 +76,15 @@ TARGET_GROUPS = ("datatargets", "mdtargets")
 SERVER_GROUPS = ("dataservers", "mdservers")
 
 
+def _begins_with(source: Path, magic: bytes) -> bool:
+    """Whether the file, which is not unpacked, begins with these bytes. Never raises."""
+    try:
+        with source.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError:
+        return False
+
+
 class LmtReader:
     """Reads bytes of storage targets, and opens and closes of metadata servers."""
 
@@ -84,10 +93,9 @@ class LmtReader:
 
     def recognises(self, source: Path) -> bool:
         """Whether it is an SQLite file with LMT's tables. Never raises."""
+        if not _begins_with(source, SQLITE_MAGIC):
+            return False
         try:
-            with source.open("rb") as file:
-                if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
-                    return False
             with opened_tables(source, *TABLES) as tables:
                 return "OST_DATA" in tables and "TIMESTAMP_INFO" in tables
         except (OSError, sqlite3.Error, UnicodeDecodeError):
@@ -166,11 +174,7 @@ class TokioReader:
 
     def recognises(self, source: Path) -> bool:
         """Whether it is HDF5; reading it tells whether it is TOKIO's. Never raises."""
-        try:
-            with source.open("rb") as file:
-                return file.read(len(HDF5_MAGIC)) == HDF5_MAGIC
-        except OSError:
-            return False
+        return _begins_with(source, HDF5_MAGIC)
 
     def read(self, source: Path, options: ReadingOptions, tally: Tally) -> Iterator[pl.DataFrame]:  # noqa: ARG002
         """Yield tables of samples.
@@ -326,7 +330,8 @@ class MmperfmonReader(MarkedReader):
                     legend[int(entry[1])] = (_perfmon_series(entry[2], entry[3]), counter)
             elif row is not None:
                 moment = epoch_us(f"{row[1]}T{row[2]}", zone)
-                words = _perfmon_values(row[3])
+                # `31371.0 MB` is one value, but no counter has a unit.
+                words = re.sub(r"(?<=\d) (?=[kKMGT]?B\b)", "", row[3]).split()
                 budget.take(BYTES_OF_NAME * len(words), "the table")
                 if moment is None:
                     tally.leave_out(DAMAGED)
@@ -343,11 +348,6 @@ def _perfmon_series(host: str, place: str) -> tuple[str, str, str]:
     if len(names) >= 2:
         return host, "/".join(names[:2]), FILE_SYSTEM
     return host, "", NODE_TOTAL
-
-
-def _perfmon_values(text: str) -> list[str]:
-    """Split a row; `31371.0 MB` is one value, but no counter has a unit."""
-    return re.sub(r"(?<=\d) (?=[kKMGT]?B\b)", "", text).split()
 
 
 def _perfmon_tables(

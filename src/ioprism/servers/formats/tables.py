@@ -13,15 +13,7 @@ import polars as pl
 from ioprism.errors import BrokenTraceError
 from ioprism.formats.reading import Budget
 from ioprism.formats.text import epoch_us
-from ioprism.model.counters import (
-    COUNTERS,
-    SECOND,
-    TABLE,
-    TARGET,
-    VALUES,
-    ReadingOptions,
-    Tally,
-)
+from ioprism.model.counters import COUNTERS, SECOND, TABLE, TARGET, VALUES, ReadingOptions, Tally
 from ioprism.servers.formats.records import (
     COPIES_HELD,
     DAMAGED,

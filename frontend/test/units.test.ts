@@ -23,8 +23,8 @@ test("a point in time has as many digits as the view needs", () => {
 
 test("counts are grouped, shares are percent, unknown kinds are text", () => {
   assert.equal(count(1234567), "1,234,567");
-  assert.equal(share(0.052), "5.2 %");
-  assert.deepEqual([share(-0.9961), share(0.99999), share(1), share(0.985), share(0)], ["−99.6 %", "99.9 %", "100 %", "99 %", "0 %"]);
+  assert.equal(share(0.052), "5.2%");
+  assert.deepEqual([share(-0.9961), share(0.99999), share(1), share(0.985), share(0)], ["−99.6%", "99.9%", "100%", "99%", "0%"]);
   assert.equal(cellText("__proto__", 3), "3");
 });
 
@@ -36,5 +36,5 @@ test("two points in time have the digits that tell them apart", () => {
 });
 
 test("negative numbers have a minus sign", () => {
-  assert.deepEqual([rate(-5.83e6), plain(-0.5), duration(-2), share(-0.5)], ["−5.56 MiB/s", "−0.5", "−2.00 s", "−50 %"]);
+  assert.deepEqual([rate(-5.83e6), plain(-0.5), duration(-2), share(-0.5)], ["−5.56 MiB/s", "−0.5", "−2.00 s", "−50%"]);
 });

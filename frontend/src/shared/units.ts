@@ -27,7 +27,7 @@ export const count = (value: Maybe): string => missing(value) ? "–" : grouped(
 export function share(value: Maybe): string {
   if (missing(value)) return "–";
   const size = Math.abs(value), fine = (size > 0 && size < 0.1) || (size > 0.99 && size < 1);
-  return `${value < 0 ? "−" : ""}${fine ? Math.min(99.9, 100 * size).toFixed(1) : (100 * size).toFixed(0)} %`;
+  return `${value < 0 ? "−" : ""}${fine ? Math.min(99.9, 100 * size).toFixed(1) : (100 * size).toFixed(0)}%`;
 }
 export const plural = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 

@@ -9,7 +9,7 @@ import { eachStretch, endOf, extentOf, hasPlace, timeOf } from "./marks.ts";
 import type { Job, PhaseOf } from "./model.ts";
 import { movedBytes, spread, type Counted } from "./raster.ts";
 import type { Chart } from "./rows.ts";
-import { shortName } from "./paint.ts";
+import { shortName } from "../shared/paths.ts";
 
 const COLUMNS = 700; // of a curve: more than a screen needs
 export const PHASE_TONES: Record<string, string> = { read: "--c1", write: "--c2", metadata: "--c3" };

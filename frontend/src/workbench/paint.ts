@@ -1,6 +1,7 @@
 // What colour a mark has: by operation, function, file, size, duration or bytes. Ordered things get ordered colours.
 import { inkOn, ramp, rgb, type Rgb } from "../shared/colours.ts";
 import { busyOf, callsOf, movesBytes } from "./marks.ts";
+import { shortNames } from "../shared/paths.ts";
 import type { Job } from "./model.ts";
 
 export interface Paint { names: string[]; colours: Rgb[]; inks: string[]; category: Uint8Array; present: Set<number> }
@@ -59,11 +60,6 @@ function frequent(job: Job, what: "file" | "function"): Scheme {
   const key = what === "file" ? (i: number): number => marks.file[i] : (i: number): number => marks.fn && marks.fn[i] ? marks.fn[i] : -1 - marks.operation[i];
   for (let i = 0; i < marks.count; i += 1) { const k = key(i); if (what === "function" || k >= 0) spent.set(k, (spent.get(k) ?? 0) + busyOf(marks, i)); }
   const top = [...spent].sort((a, b) => b[1] - a[1]).slice(0, SERIES).map(([k]) => k), place = new Map(top.map((k, n) => [k, n]));
-  const name = (k: number): string => what === "file" ? shortName(job.fileName(k)) : k > 0 ? marks.functions[k - 1] : job.operationName(-1 - k);
+  const short = shortNames(what === "file" ? top.map((k) => job.fileName(k)) : []), name = (k: number): string => what === "file" ? short(job.fileName(k)) : k > 0 ? marks.functions[k - 1] : job.operationName(-1 - k);
   return { names: [...top.map(name), what === "file" ? "other files" : "other functions"], colours: [...series().slice(0, top.length), rgb("--rest")], of: (i) => place.get(key(i)) ?? top.length, byStream: () => what === "file" };
-}
-
-export function shortName(path: string, most = 34): string {
-  const name = path.slice(path.lastIndexOf("/") + 1) || path;
-  return name.length > most ? `${name.slice(0, most - 13)}…${name.slice(-11)}` : name;
 }

@@ -10,9 +10,9 @@ import { inRanks, rankSpans, Store, type Selection } from "../shared/state.ts";
 import type { Sheet } from "../shared/tables.ts";
 import type { Hit } from "../shared/tracks.ts";
 import { hideTip, showTip } from "../shared/tooltip.ts";
-import { bytes, clock, count, duration, plural } from "../shared/units.ts";
+import { bytes, clock, count, duration, plural, rate } from "../shared/units.ts";
 import { callFacts, callKey, callTitle, findCall, windowOfCall } from "./calls.ts";
-import { curveFacts, forgetCurves, phaseAt, phaseFacts, targetFacts } from "./charts.ts";
+import { countedOf, curveFacts, forgetCurves, phaseAt, phaseFacts, targetFacts } from "./charts.ts";
 import { fillDetails } from "./details.ts";
 import { litMarks, subjectOf, type Subject } from "./highlight.ts";
 import { busyOf, callsOf, decodeMarks, eachStretch, endOf, firstAtLeast, fromBase64, hasBytes, hasPlace, inflate, timeOf } from "./marks.ts";
@@ -376,9 +376,15 @@ class Workbench extends Shell<View, Row> {
     return [];
   }
 
+  private heatLegend(place: HTMLElement): void {
+    const text = el("span"), names = [...new Set(countedOf(this.job).flatMap((layers) => [...layers]))].map((layer) => this.job.layerTitle(layer)).join(", ");
+    this.pane.onHeat = (most) => { text.textContent = `up to ${rate(most)} of a rank${names ? `, through ${names}` : ""}`; };
+    place.replaceChildren(el("span", { class: "ramp" }), text);
+  }
+
   private legend(): void {
     const place = byId("legend"), paint = this.pane.paint!;
-    if (this.store.view.colour === "bytes" || this.job.bins) { place.replaceChildren(el("span", { class: "ramp" }), el("span", {}, "few to many bytes")); return; }
+    if (this.store.view.colour === "bytes" || this.job.bins) { this.heatLegend(place); return; }
     place.replaceChildren(...paint.names.map((name, n) => {
       const item = swatch(name, css(paint.colours[n]));
       item.hidden = !paint.present.has(n);

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, cellText, clock, count, duration, plain, rate, share, span } from "../src/shared/units.ts";
+import { bytes, cellText, clock, count, duration, plain, rate, share, span, withSpread } from "../src/shared/units.ts";
+
+test("what rounding leaves is nothing", () => {
+  assert.deepEqual([bytes(1.9e-9), bytes(-1e-9), withSpread(10, 1e-12), withSpread(10, 0)], ["0 B", "0 B", "10.0 s", "10.0 s"]);
+});
 
 test("bytes keep three digits and a binary unit", () => {
   assert.deepEqual([0, 512, 1024, 47008, 3 * 2 ** 20, 2 ** 40].map(bytes), ["0 B", "512 B", "1.00 KiB", "45.9 KiB", "3.00 MiB", "1.00 TiB"]);

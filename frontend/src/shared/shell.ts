@@ -93,6 +93,7 @@ export abstract class Shell<V extends ShellView, R extends TrackRow> {
     window.addEventListener("keydown", (event) => this.key(event));
     byId("reset").addEventListener("click", () => this.showAll());
     byId("keys").addEventListener("click", () => openPalette(this.commands));
+    byId("to-panel").addEventListener("click", () => byId("panel").scrollIntoView({ block: "start" }));
     byId("theme").addEventListener("click", () => this.switchTheme());
   }
 
@@ -166,7 +167,7 @@ export abstract class Shell<V extends ShellView, R extends TrackRow> {
 }
 
 export function chip(text: string, clear: (() => void) | null, ...more: HTMLElement[]): HTMLElement {
-  return el("span", { class: "chip" }, el("span", { class: "text", title: text }, text), ...more, clear ? button("✕", clear, { "aria-label": `Clear: ${text}` }) : null);
+  return el("span", { class: "chip" }, el("span", { class: "text", title: text }, shortPaths(text)), ...more, clear ? button("✕", clear, { "aria-label": `Clear: ${text}` }) : null);
 }
 
 // Says that the first picture is there, as tests and figures of speed want to know.

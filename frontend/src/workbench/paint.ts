@@ -42,7 +42,7 @@ function operations(job: Job, program: number): Scheme {
   const group = job.data.operations.map((name) => GROUP_OF[name] ?? 4);
   const { layer, operation, fn, functions } = job.marks, own = job.programFunctions(PROGRAM_TONES.length), rest = OPERATION_GROUPS.length + own.length;
   const place = functions.map((name) => own.indexOf(name)), ofProgram = (i: number): number => { const n = fn && fn[i] ? place[fn[i] - 1] : -1; return n < 0 ? rest : OPERATION_GROUPS.length + n; };
-  return { names: [...OPERATION_GROUPS, ...own, own.length ? "rest of the program" : "program"], colours: ["--c1", "--c2", "--c3", "--c4", "--c5", ...PROGRAM_TONES.slice(0, own.length), "--c6"].map(rgb), of: (i) => layer[i] === program ? ofProgram(i) : group[operation[i]], byStream: (i) => layer[i] !== program };
+  return { names: [...OPERATION_GROUPS, ...own, own.length ? "rest of the program" : "program"], colours: ["--c1", "--c2", "--c3", "--c4", "--c5", ...PROGRAM_TONES.slice(0, own.length), "--c6"].map(rgb), of: (i) => layer[i] === program ? ofProgram(i) : job.isOutside(i) ? rest : group[operation[i]], byStream: (i) => layer[i] !== program };
 }
 
 function sizes(job: Job): Scheme {

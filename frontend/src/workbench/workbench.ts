@@ -372,7 +372,7 @@ class Workbench extends Shell<View, Row> {
     if (timeline.source === "heat map" && timeline.count) return [`Darshan's heat map: bins of ${duration(timeline.width)}. For a per-call trace, record with DXT_ENABLE_IO_TRACE=1.`];
     if (timeline.source === "counters" && timeline.count) return ["Counters only: bars reach from the first to the last call on a file. For a per-call trace, record with DXT_ENABLE_IO_TRACE=1."];
     if (!this.job.marks.count && !explore) return ["No per-call data. For a per-call trace, record with DXT_ENABLE_IO_TRACE=1."];
-    if (timeline.width && !explore) return [`${count(timeline.calls)} calls are too many for one page: calls of a rank within ${duration(timeline.width)} are drawn as one. To see each, use ioprism explore.`];
+    if (timeline.width && !explore) return [`${count(timeline.calls)} calls: those of a rank within ${duration(timeline.width)} are drawn as one. ioprism explore shows each.`];
     return [];
   }
 

@@ -735,8 +735,14 @@ def one_name_twice() -> Trace:
             }
         )
     )
-    return Trace("made", (Path("twice"),), Job(ranks=2, runtime=60.0), (MemoryPartition(frame),),
-                 load_files=lambda: FILES.conform(files), load_processes=PROCESSES.empty)  # fmt: skip
+    return Trace(
+        "made",
+        (Path("twice"),),
+        Job(ranks=2, runtime=60.0),
+        (MemoryPartition(frame),),
+        load_files=lambda: FILES.conform(files),
+        load_processes=PROCESSES.empty,
+    )
 
 
 def test_files_of_one_name_are_told_apart_and_long_paths_leave_room(

@@ -203,7 +203,7 @@ def test_hosts_come_before_the_rest_of_the_story() -> None:
 
 
 def test_the_first_picture_waits_for_no_analysis() -> None:
-    code = "import ioprism.explore, sys; print('ioprism.diagnosis' in sys.modules)"
+    code = "import ioprism.cli.explore, sys; print('ioprism.diagnosis' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert run.stdout.strip() == "False"

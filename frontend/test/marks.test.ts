@@ -26,14 +26,14 @@ function marksOf(calls: Call[]): Marks {
   const diff = (values: number[]): number[] => values.map((value, i) => value - (i ? values[i - 1] : 0));
   const columns: Record<string, number[]> = {
     start: diff(sorted.map((call) => call[3])), duration: sorted.map((call) => call[4] - call[3]), rank: diff(sorted.map((call) => call[0])), file: diff(sorted.map(() => 1)),
-    bytes: sorted.map((call) => call[5]), offset: sorted.map(() => 0), kind: sorted.map((call) => call[1] * 16 + call[2]), flags: sorted.map(() => 1),
+    bytes: sorted.map((call) => call[5]), offset: sorted.map(() => 0), kind: sorted.map((call) => call[1] * 16 + call[2]), flags: sorted.map((call) => call[2] === 3 ? 0 : 1),
   };
   return decodeMarks({ count: n, origin: 0, tick: 0.001, functions: [], columns: COLUMNS }, Uint8Array.from(COLUMNS.flatMap(([name, width]) => planes(columns[name], width))));
 }
 
 function jobOf(calls: Call[], ranks = 4): Job {
   const data = {
-    ranks, layers: ["posix", "mpiio", "application"], titles: {}, heights: { posix: 0, mpiio: 2, application: 5 }, operations: ["read", "write", "open"], hosts: { names: [], of: [] }, threads: {},
+    ranks, layers: ["posix", "mpiio", "application"], titles: {}, heights: { posix: 0, mpiio: 2, application: 5 }, operations: ["read", "write", "open", "other"], hosts: { names: [], of: [] }, threads: {},
     files: { 0: "/f" }, stripes: {}, phases: { posix: { phases: [{ start: 0, end: 2, kind: "write" }, { start: 5, end: 9, kind: "write" }] } }, time: [0, 10], timeline: { source: "calls" }, explore: false, findings: [], diagnosis: null,
   } as unknown as PageData, job = new Job(data);
   job.adopt(marksOf(calls));
@@ -61,6 +61,12 @@ test("totals count only what is inside of the window, on one layer", () => {
   assert.equal(half.wall, 1);
   const rest = without(summarise(job, 0, 0, 10, () => true), half);
   assert.equal(rest.busy, 1.5);
+});
+
+test("waiting for another process is no I/O time", () => {
+  const job = jobOf([[0, 0, 3, 0, 9000, 0], [1, 0, 1, 500, 1500, 100]]), all = summarise(job, 0, 0, 10, () => true);
+  assert.deepEqual([all.busy, all.wall, [...all.byRank.keys()]], [1, 1, [1]]);
+  assert.deepEqual([...job.rankStats().time], [0, 1, 0, 0]);
 });
 
 test("the union of intervals counts overlaps once", () => assert.equal(union([0, 1, 5], [2, 3, 6]), 4));

@@ -9,9 +9,9 @@ const silent = round({ write: 0, jobs: [], targets: [], counts: { jobs: 0, users
 const heard = (...of: [number, number][]): Past[] => of.map(([number, time]) => pastOf(round({ round: number, time }), 20));
 
 test("the verdict names who moves most", () => {
-  assert.equal(verdictOf(round()), "0 B/s read and 3.00 MiB/s written by 2 jobs on 1 target; most by job 7 of alice (75 %)");
-  assert.match(verdictOf(round({ jobs: [], counts: { ...round().counts, jobs: 0 } })), /written on 1 target; most by target t \(100 %\)$/);
-  assert.match(verdictOf(round({ jobs: [row("7", { user: "unknown" })] })), /most by job 7 \(100 %\)$/);
+  assert.equal(verdictOf(round()), "0 B/s read and 3.00 MiB/s written by 2 jobs on 1 target; most by job 7 of alice (75%)");
+  assert.match(verdictOf(round({ jobs: [], counts: { ...round().counts, jobs: 0 } })), /written on 1 target; most by target t \(100%\)$/);
+  assert.match(verdictOf(round({ jobs: [row("7", { user: "unknown" })] })), /most by job 7 \(100%\)$/);
   assert.match(verdictOf(round({ round: 1 })), /rates follow/);
   assert.match(verdictOf(round({ write: 0 })), /^No bytes move/);
   assert.match(verdictOf(silent), /^No answer from the source/);

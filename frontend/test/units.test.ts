@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, cellText, clock, count, duration, plain, rate, share, span } from "../src/shared/units.ts";
+import { bytes, cellText, clock, count, duration, plain, rate, share, span, withSpread } from "../src/shared/units.ts";
+
+test("what rounding leaves is nothing", () => {
+  assert.deepEqual([bytes(1.9e-9), bytes(-1e-9), withSpread(10, 1e-12), withSpread(10, 0)], ["0 B", "0 B", "10.0 s", "10.0 s"]);
+});
 
 test("bytes keep three digits and a binary unit", () => {
   assert.deepEqual([0, 512, 1024, 47008, 3 * 2 ** 20, 2 ** 40].map(bytes), ["0 B", "512 B", "1.00 KiB", "45.9 KiB", "3.00 MiB", "1.00 TiB"]);
@@ -23,8 +27,8 @@ test("a point in time has as many digits as the view needs", () => {
 
 test("counts are grouped, shares are percent, unknown kinds are text", () => {
   assert.equal(count(1234567), "1,234,567");
-  assert.equal(share(0.052), "5.2 %");
-  assert.deepEqual([share(-0.9961), share(0.99999), share(1), share(0.985), share(0)], ["−99.6 %", "99.9 %", "100 %", "99 %", "0 %"]);
+  assert.equal(share(0.052), "5.2%");
+  assert.deepEqual([share(-0.9961), share(0.99999), share(1), share(0.985), share(0)], ["−99.6%", "99.9%", "100%", "99%", "0%"]);
   assert.equal(cellText("__proto__", 3), "3");
 });
 
@@ -36,5 +40,5 @@ test("two points in time have the digits that tell them apart", () => {
 });
 
 test("negative numbers have a minus sign", () => {
-  assert.deepEqual([rate(-5.83e6), plain(-0.5), duration(-2), share(-0.5)], ["−5.56 MiB/s", "−0.5", "−2.00 s", "−50 %"]);
+  assert.deepEqual([rate(-5.83e6), plain(-0.5), duration(-2), share(-0.5)], ["−5.56 MiB/s", "−0.5", "−2.00 s", "−50%"]);
 });

@@ -1,4 +1,5 @@
 // The page of `compare`: two runs aligned by phase, the difference coloured, the potential saving beside the measured one.
+import { shortName } from "../shared/paths.ts";
 import { TimeAxis } from "../shared/axis.ts";
 import { colour, css, FONT, rgb } from "../shared/colours.ts";
 import { acrossOf, drawHatch, drawNote, drawSpan, drawSteps, largest, imageSheet, type Box, type Series, type TickName } from "../shared/curves.ts";
@@ -15,7 +16,7 @@ import { countedOf, phaseFacts, PHASE_TONES } from "../workbench/charts.ts";
 import { callInLanes, lanesOf } from "../workbench/lanes.ts";
 import { decodeMarks, fromBase64, inflate } from "../workbench/marks.ts";
 import { Job, type PhaseOf } from "../workbench/model.ts";
-import { paintOf, shortName, type Paint } from "../workbench/paint.ts";
+import { paintOf, type Paint } from "../workbench/paint.ts";
 import { imageOf, movedBytes, rasterise, spread } from "../workbench/raster.ts";
 import { summarise, type Amounts, type Summary } from "../workbench/summary.ts";
 import type { PageData } from "../workbench/types.ts";

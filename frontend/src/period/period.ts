@@ -75,7 +75,7 @@ function story(view: View, state: PeriodView): HTMLElement[] {
 }
 
 const reach = (ranges: readonly [number, number][]): string => ranges.map(([from, to]) => `${duration(from)} to ${duration(to)}`).join("; ");
-const chance = (value: number): string => value < 0.0001 ? "below 0.01 %" : share(value);
+const chance = (value: number): string => value < 0.0001 ? "below 0.01%" : share(value);
 
 function answerFacts(view: View): [string, string][] {
   const { period, burst } = view, facts: [string, string][] = [];

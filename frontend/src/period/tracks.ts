@@ -140,7 +140,7 @@ function pictureTrack(key: string, label: string, data: Picture, answer: number 
     expandable: true, open, title,
     tip: (time, y, tall) => {
       const at = picture.at(time, 1 - (y - 4) / (tall - 8));
-      return at && { title: `${label}, ${clock(time, 0.01)}`, facts: [["period", duration(at.period)], ["power", `${plain(+(100 * at.strength).toPrecision(2))} % of the highest`]] };
+      return at && { title: `${label}, ${clock(time, 0.01)}`, facts: [["period", duration(at.period)], ["power", `${plain(+(100 * at.strength).toPrecision(2))}% of the highest`]] };
     },
   });
 }

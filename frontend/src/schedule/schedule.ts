@@ -40,8 +40,8 @@ function measure(name: string, value: number, most: number, text: string): HTMLE
 function policyCard(one: Outcome): HTMLElement {
   const slowest = Math.max(...data.outcomes.map((other) => other.io_slowdown.mean)), reach = ({ low, high }: Interval, write: (value: number) => string): string => `${write(low)} to ${write(high)}`;
   return card(one.name, one.gain && one.name !== baseline ? `utilisation ${signed(one.gain.utilisation)}, I/O slowdown ${signed(-one.gain.io_slowdown)}` : one.name === baseline ? "what file systems do without a scheduler" : "",
-    [measure("utilisation", one.utilisation.mean, 1, `${(100 * one.utilisation.mean).toFixed(1)} %`), measure("I/O slowdown", one.io_slowdown.mean, slowest, factor(one.io_slowdown.mean)),
-      factList([...(work.seeds > 1 ? [["95 % interval", `${reach(one.utilisation, (value) => `${(100 * value).toFixed(1)} %`)}; ${reach(one.io_slowdown, factor)}`] as [string, string]] : []), ["max stretch", factor(one.max_stretch.mean)]])], { open: true, kind: one.name === best ? "best" : "" });
+    [measure("utilisation", one.utilisation.mean, 1, `${(100 * one.utilisation.mean).toFixed(1)}%`), measure("I/O slowdown", one.io_slowdown.mean, slowest, factor(one.io_slowdown.mean)),
+      factList([...(work.seeds > 1 ? [["95% interval", `${reach(one.utilisation, (value) => `${(100 * value).toFixed(1)}%`)}; ${reach(one.io_slowdown, factor)}`] as [string, string]] : []), ["max stretch", factor(one.max_stretch.mean)]])], { open: true, kind: one.name === best ? "best" : "" });
 }
 
 function policyTracks(lane: ScheduleData["lanes"][number], number: number): Track[] {
@@ -92,16 +92,17 @@ function fillGain(panel: HTMLElement): void {
   const all = data.outcomes, ends = (read: (one: Outcome) => Interval): [number, number] => { const low = Math.min(...all.map((one) => read(one).low)), high = Math.max(...all.map((one) => read(one).high)), room = 0.15 * (high - low) || 0.05; return [low - room, high + 2 * room]; };
   const [left, right] = ends((one) => one.utilisation), [bottom, top] = ends((one) => one.io_slowdown);
   const plot = new Plot({
-    label: "Utilisation against I/O slowdown of each policy, with 95 % intervals", title: "Lower right is better; lines are 95 % intervals", height: Math.max(160, panel.clientHeight - 60),
+    label: "Utilisation against I/O slowdown of each policy, with 95% intervals", title: "Lower right is better; lines are 95% intervals", height: Math.max(160, panel.clientHeight - 60),
     x: () => ({ low: left, high: Math.min(1, right), kind: "share", title: "utilisation" }), y: () => ({ low: Math.max(0, bottom), high: top, kind: "number", title: "I/O slowdown" }),
     draw: (pen, frame) => all.forEach((one, n) => {
       const x = frame.x(one.utilisation.mean), y = frame.y(one.io_slowdown.mean), across = frame.x(one.utilisation.high) - frame.x(one.utilisation.low), tall = frame.y(one.io_slowdown.low) - frame.y(one.io_slowdown.high);
       pen.fillStyle = css(rgb(TONES[n % TONES.length]));
       pen.fillRect(frame.x(one.utilisation.low), y - 0.75, across, 1.5);
       pen.fillRect(x - 0.75, frame.y(one.io_slowdown.high), 1.5, tall);
-      pen.fillRect(x - 3.5, y - 3.5, 7, 7);
+      const over = all.slice(n + 1).filter((later) => Math.hypot(frame.x(later.utilisation.mean) - x, frame.y(later.io_slowdown.mean) - y) < 7).length, half = 3.5 + 3 * over; // larger beneath those that would hide it
+      pen.fillRect(x - half, y - half, 2 * half, 2 * half);
     }),
-    tip: (x, y) => { const near = [...all].sort((a, b) => distance(a, x, y) - distance(b, x, y))[0]; return near ? { title: near.name, facts: [["utilisation", `${(100 * near.utilisation.mean).toFixed(1)} %`], ["I/O slowdown", factor(near.io_slowdown.mean)], ["max stretch", plain(+factor(near.max_stretch.mean))]] } : null; },
+    tip: (x, y) => { const near = [...all].sort((a, b) => distance(a, x, y) - distance(b, x, y))[0]; return near ? { title: near.name, facts: [["utilisation", `${(100 * near.utilisation.mean).toFixed(1)}%`], ["I/O slowdown", factor(near.io_slowdown.mean)], ["max stretch", plain(+factor(near.max_stretch.mean))]] } : null; },
   });
   const distance = (one: Outcome, x: number, y: number): number => ((one.utilisation.mean - x) / (right - left)) ** 2 + ((one.io_slowdown.mean - y) / (top - bottom)) ** 2;
   page.plots.clear();

@@ -2,7 +2,7 @@
 import { TimeAxis } from "../shared/axis.ts";
 import { css, rampAt } from "../shared/colours.ts";
 import { acrossOf, drawSteps, largest, stepAt, type Box, type Steps } from "../shared/curves.ts";
-import { byId, button, el, select } from "../shared/dom.ts";
+import { byId, button, el, narrowScreen, select } from "../shared/dom.ts";
 import { csvOf, save } from "../shared/download.ts";
 import type { Pen } from "../shared/pen.ts";
 import type { Plot } from "../shared/plot.ts";
@@ -105,7 +105,7 @@ function drawServer(pen: Pen, box: Box, height: number, values: number[], shade:
 function story(): HTMLElement[] {
   const parts: HTMLElement[] = [el("h2", {}, "Whom to contact")], most = Math.max(1e-9, ...data.contacts.map((row) => row[4] ?? 0));
   if (!data.contacts.length) parts.push(el("p", { class: "calm" }, "No user's jobs stand out."));
-  for (const [user, why, number, spent, stake] of data.contacts) parts.push(card(user, `${hours(stake)} hours at stake`, [el("p", {}, why), el("p", { class: "hint" }, `${plural(number, "job")}, ${hours(spent)} job-hours`), jobs.user.words.includes(user) ? el("p", { class: "actions" }, button("Show only these jobs", () => page.store.set({ user, cell: "", tab: "jobs" }))) : null], { level: (stake ?? 0) > 0.5 * most ? "large" : "medium" }));
+  for (const [n, [user, why, number, spent, stake]] of data.contacts.entries()) parts.push(card(user, `${hours(stake)} job-hours at stake`, [el("p", {}, why), el("p", { class: "hint" }, `${plural(number, "job")}, ${hours(spent)} job-hours`), jobs.user.words.includes(user) ? el("p", { class: "actions" }, button("Show only these jobs", () => page.store.set({ user, cell: "", tab: "jobs" }))) : null], { level: (stake ?? 0) > 0.5 * most ? "large" : "medium", open: !n && !narrowScreen() }));
   if (!NONE.test(machine.read.small) || !NONE.test(machine.write.small)) parts.push(el("h2", {}, "Small requests"), el("p", {}, `Reads: ${machine.read.small}. Writes: ${machine.write.small}.`));
   parts.push(el("p", { class: "hint" }, "How every number is computed: docs/explanation/server-metrics.md of ioprism."));
   return parts;
@@ -126,7 +126,7 @@ function fillShort(panel: HTMLElement): void {
   const sums = DIRECTIONS.map((direction) => {
     const volumes = picked.map((job) => jobs[direction].bytes[job]), speeds = picked.map((job) => jobs[direction].max_bandwidth[job]);
     return [MOVED[direction], bytes(volumes.reduce<number>((sum, value) => sum + (value ?? 0), 0)), share(topShare(volumes)), bytes(eighty(volumes)), rate(largest(speeds)), rate(eighty(speeds))];
-  }), facts = plainTable(["by these jobs", "bytes", "of them by the top 20 % of jobs", "80 % of jobs up to", "peak of one job", "80 % of jobs peak up to"], sums);
+  }), facts = plainTable(["by these jobs", "bytes", "of them by the top 20% of jobs", "80% of jobs up to", "peak of one job", "80% of jobs peak up to"], sums);
   facts.id = "facts";
   const rows = load.servers.map((server, n): [string, number, number] => [server, load.unattributed[0][n], load.unattributed[1][n]]).filter((row) => row[1] + row[2] > 0).sort((a, b) => b[1] + b[2] - a[1] - a[2]).slice(0, 8);
   panel.replaceChildren(el("p", {}, `${count(picked.length)} of ${count(ALL.length)} jobs, of ${count(machine.listed)} that are listed.`), facts, el("h3", {}, "Whose bytes, over the whole record"), el("div", { class: "pairs" }, ...DIRECTIONS.map(partsOf)), el("p", { class: "hint" }, machine.attribution.join("; ")),
@@ -136,7 +136,7 @@ function fillShort(panel: HTMLElement): void {
 function fillPatterns(panel: HTMLElement): void {
   const rows = Object.entries(MEASURES).map(([measure, title]) => [title, ...data.thresholds.map((_, n) => DIRECTIONS.map((direction) => either(eighty(picked.map((job) => measured(direction, measure, n)[job])))).join(" / "))]);
   panel.replaceChildren(el("p", { class: "hint" }, "Share of jobs (up) at or below a value (right). c: bytes per sampling interval above which a server counts as active. Intensity: share of time with I/O. Burstiness: near 1 for rare short I/O, 0 for I/O without pause. Parallel intensity: 0 if one server at a time is active, 1 if all are."),
-    thresholdLegend(), el("div", { class: "plots" }, ...plots.measures.map((plot) => plot.element)), plainTable(["", ...data.thresholds.map((threshold) => `c = ${bytes(threshold)}: read / write`)], rows, "80 % of jobs stay at or below"));
+    thresholdLegend(), el("div", { class: "plots" }, ...plots.measures.map((plot) => plot.element)), plainTable(["", ...data.thresholds.map((threshold) => `c = ${bytes(threshold)}: read / write`)], rows, "80% of jobs stay at or below"));
   plots.measures.forEach((plot) => plot.draw());
 }
 

@@ -5,6 +5,7 @@ import { button, byId, el, narrowScreen } from "./dom.ts";
 import { save } from "./download.ts";
 import { bindGestures } from "./gestures.ts";
 import { commandFor, openPalette, type Command } from "./palette.ts";
+import { shortPaths } from "./paths.ts";
 import { canvasPen, SvgPen } from "./pen.ts";
 import { colour } from "./colours.ts";
 import type { Plot } from "./plot.ts";
@@ -17,7 +18,7 @@ import { Tracks, type Hit, type Track, type TrackPane, type TrackRow } from "./t
 export interface Top { subject: string; verdict: string; next?: string; warnings?: string[]; waits?: boolean } // waits: the page is shown with the first answer
 
 export function fillTop({ subject, verdict, next = "", warnings = [], waits = false }: Top): void {
-  for (const [id, text] of [["subject", subject], ["verdict", verdict], ["next-step", next]] as const) { byId(id).textContent = text; byId(id).title = text; }
+  for (const [id, text] of [["subject", subject], ["verdict", verdict], ["next-step", next]] as const) { byId(id).textContent = shortPaths(text); byId(id).title = text; }
   byId("warnings").replaceChildren(...warnings.map((text) => el("p", { class: "warning" }, text)));
   byId("warnings").hidden = !warnings.length;
   if (!waits) document.documentElement.dataset["filled"] = "";
@@ -25,7 +26,7 @@ export function fillTop({ subject, verdict, next = "", warnings = [], waits = fa
 
 // An entry of the list at the left; `level` large, medium or small is its colour by cost.
 export function card(title: string, stake: string, body: (HTMLElement | null)[], { level = "", open = false, id = "", kind = "" } = {}): HTMLDetailsElement {
-  return el("details", { class: `card ${kind} ${level}`, id: id || undefined, open }, el("summary", {}, el("span", { class: "what" }, title), stake ? el("span", { class: "stake" }, stake) : null), el("div", { class: "body" }, ...body));
+  return el("details", { class: `card ${kind} ${level}`, id: id || undefined, open }, el("summary", {}, el("span", { class: "what", title }, shortPaths(title)), stake ? el("span", { class: "stake" }, stake) : null), el("div", { class: "body" }, ...body));
 }
 
 export const factList = (facts: [string, string][], wide = false): HTMLElement =>
@@ -92,6 +93,7 @@ export abstract class Shell<V extends ShellView, R extends TrackRow> {
     window.addEventListener("keydown", (event) => this.key(event));
     byId("reset").addEventListener("click", () => this.showAll());
     byId("keys").addEventListener("click", () => openPalette(this.commands));
+    byId("to-panel").addEventListener("click", () => byId("panel").scrollIntoView({ block: "start" }));
     byId("theme").addEventListener("click", () => this.switchTheme());
   }
 
@@ -165,7 +167,7 @@ export abstract class Shell<V extends ShellView, R extends TrackRow> {
 }
 
 export function chip(text: string, clear: (() => void) | null, ...more: HTMLElement[]): HTMLElement {
-  return el("span", { class: "chip" }, el("span", { class: "text", title: text }, text), ...more, clear ? button("✕", clear, { "aria-label": `Clear: ${text}` }) : null);
+  return el("span", { class: "chip" }, el("span", { class: "text", title: text }, shortPaths(text)), ...more, clear ? button("✕", clear, { "aria-label": `Clear: ${text}` }) : null);
 }
 
 // Says that the first picture is there, as tests and figures of speed want to know.

@@ -134,7 +134,7 @@ function logSeconds(low: number, high: number, most: number): number[] {
 
 // Ticks are round numbers, so that they need no zeros behind the point: 20 s, 2 min, 10 %.
 function roundText(value: number, kind: ScaleKind, name: (value: number) => string): string {
-  if (kind === "share") return `${+(100 * value).toPrecision(3)} %`.replace("-", "−");
+  if (kind === "share") return `${+(100 * value).toPrecision(3)}%`.replace("-", "−");
   if (kind !== "seconds") return name(value);
   return value >= 3600 ? `${+(value / 3600).toPrecision(3)} h` : value >= 60 ? `${+(value / 60).toPrecision(3)} min` : name(value).replace(/\.0+ /, " ");
 }

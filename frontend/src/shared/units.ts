@@ -16,6 +16,7 @@ export function bytes(value: Maybe): string {
   if (missing(value)) return "–";
   let unit = 0, amount = value;
   while (Math.abs(amount) >= 1023.5 && unit < BINARY.length - 1) { amount /= 1024; unit += 1; }
+  if (Math.abs(amount) < 0.005) return "0 B"; // what differences of large numbers leave
   if (amount < 0) return `−${bytes(-value)}`;
   if (unit) return `${digits(amount)} ${BINARY[unit]}`;
   return `${Number.isInteger(amount) || Math.abs(amount) >= 10 ? amount.toFixed(0) : String(+amount.toPrecision(2))} B`;
@@ -27,7 +28,7 @@ export const count = (value: Maybe): string => missing(value) ? "–" : grouped(
 export function share(value: Maybe): string {
   if (missing(value)) return "–";
   const size = Math.abs(value), fine = (size > 0 && size < 0.1) || (size > 0.99 && size < 1);
-  return `${value < 0 ? "−" : ""}${fine ? Math.min(99.9, 100 * size).toFixed(1) : (100 * size).toFixed(0)} %`;
+  return `${value < 0 ? "−" : ""}${fine ? Math.min(99.9, 100 * size).toFixed(1) : (100 * size).toFixed(0)}%`;
 }
 export const plural = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
@@ -49,7 +50,8 @@ export function duration(value: Maybe): string {
 
 // A length and its standard deviation with the digits that the deviation leaves: 10.18 s, standard deviation 0.79 s.
 export function withSpread(value: number, spread: number): string {
-  if (!(spread > 0) || value >= 99.95 || value < 1) return `${duration(value)}, standard deviation ${duration(spread)}`;
+  if (!(spread > 1e-6 * value)) return duration(value);
+  if (value >= 99.95 || value < 1) return `${duration(value)}, standard deviation ${duration(spread)}`;
   const places = Math.max(0, Math.min(3 - Math.floor(Math.log10(+value.toPrecision(4))), 1 - Math.floor(Math.log10(spread))));
   return `${value.toFixed(places)} s, standard deviation ${spread < 10 ** -places ? duration(spread) : `${spread.toFixed(places)} s`}`;
 }

@@ -212,7 +212,7 @@ function fillDetails(panel: HTMLElement): void {
     if (one) parts.push(el("h3", {}, `${app}: ${hours(sum(one.parts))} could be saved`), factList(Object.entries(one.parts).filter(([, part]) => part > 0).sort((a, b) => b[1] - a[1]).map(([cause, part]) => [cause, hours(part)])));
     for (const { title, advice: text, log, report } of advice) parts.push(el("p", {}, `${title}. ${text ?? ""}`), look(log, report));
     if (jobs.length) sheetTable(panelPart(parts), jobSheet(jobs), (row) => chooseRow(row, jobSheet(jobs)));
-  } else parts.push(factList(data.facts, true), el("p", { class: "hint" }, "Areas above are node-hours that could be saved: choose an application to see its causes and jobs. Below: changes whose false-alarm probability is below 0.1 %."));
+  } else parts.push(factList(data.facts, true), el("p", { class: "hint" }, "Areas above are node-hours that could be saved: choose an application to see its causes and jobs. Below: changes whose false-alarm probability is below 0.1%."));
   panel.replaceChildren(...parts);
 }
 

@@ -9,7 +9,7 @@ import { eachStretch, endOf, extentOf, hasPlace, timeOf } from "./marks.ts";
 import type { Job, PhaseOf } from "./model.ts";
 import { movedBytes, spread, type Counted } from "./raster.ts";
 import type { Chart } from "./rows.ts";
-import { shortName } from "./paint.ts";
+import { shortName } from "../shared/paths.ts";
 
 const COLUMNS = 700; // of a curve: more than a screen needs
 export const PHASE_TONES: Record<string, string> = { read: "--c1", write: "--c2", metadata: "--c3" };
@@ -62,7 +62,7 @@ function curvesOf(job: Job, id: string, low: number, high: number): Curves {
   const of = (operation: number): Float64Array => spread(job, low, high, COLUMNS, 1, (from) => job.marks.operation[from] === operation ? 0 : -1, movedBytes(job, layers)).map((value) => value / wide);
   const series = id === "bandwidth"
     ? [{ name: "read", tone: "--c1", values: of(0) }, { name: "written", tone: "--c2", values: of(1) }]
-    : [{ name: "calls in flight", tone: "--c3", values: spread(job, low, high, COLUMNS, 1, (from) => job.marks.layer[from] === main ? 0 : -1, (i) => (job.marks.busy ? job.marks.busy[i] : job.marks.duration[i]) * job.marks.tick).map((value) => value / wide) }];
+    : [{ name: "calls in flight", tone: "--c3", values: spread(job, low, high, COLUMNS, 1, (from) => job.marks.layer[from] === main && job.isIo(from) ? 0 : -1, (i) => (job.marks.busy ? job.marks.busy[i] : job.marks.duration[i]) * job.marks.tick).map((value) => value / wide) }];
   // Calls in flight are a mean over each column: the axis of one rank's calls still reaches a whole call, its only tick.
   const top = Math.max(0, ...series.map((one) => largest(one.values))), most = top > 0 && id !== "bandwidth" ? Math.max(1, top) : top;
   const made = { key, low, high, series: series.filter((one) => largest(one.values) > 0), most };

@@ -3,7 +3,8 @@ import { button, el, select } from "../shared/dom.ts";
 import { bytes, count, duration, plural, rate, share, span } from "../shared/units.ts";
 import { around, callFacts, callTitle } from "./calls.ts";
 import type { Job } from "./model.ts";
-import { SIZE_NAMES, shortName } from "./paint.ts";
+import { shortNames } from "../shared/paths.ts";
+import { SIZE_NAMES } from "./paint.ts";
 import { inRanks, type Selection } from "../shared/state.ts";
 import { average, summarise, top, without, type Amounts, type Summary } from "./summary.ts";
 
@@ -58,7 +59,7 @@ function selectionPart({ job, layer, low, high, select: chosen, actions }: Detai
     totalsTable(job, inside, rest, restName),
     bars(job.timed, job.timed ? "Slowest ranks" : "Ranks", inside.byRank, rest && everyone && job.timed ? rest.byRank : null, (rank) => job.markRanks(rank), (rank) => actions.showRank(rank), others.length ? "in others" : "elsewhere"),
     job.marks.fn ? bars(true, "Functions", inside.byFunction, null, (name) => name, (name) => actions.showFunction(name)) : null,
-    bars(job.timed, "Files", inside.byFile, null, (file) => shortName(job.fileName(file), 30), (file) => actions.showFile(file)),
+    bars(job.timed, "Files", inside.byFile, null, (file, listed) => shortNames(listed.map((one) => job.fileName(one)), 30)(job.fileName(file)), (file) => actions.showFile(file)),
     inside.byTarget.size ? bars(job.timed, "Targets", inside.byTarget, null, (target) => `target ${target}`, (target) => actions.showTarget(target)) : null,
     job.timed ? sizeBars(job.runs ? "Average request sizes of runs" : "Request sizes", inside.sizes, rest?.sizes ?? null, restName) : sizeBars("Request sizes of the run", job.data.sizes, null, "")));
 }
@@ -98,14 +99,14 @@ function totalsTable(job: Job, inside: Summary, rest: Summary | null, restName: 
   return el("div", { class: "block" }, el("table", { class: "totals" }, head, el("tbody", {}, ...used.map(([name, of]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, of(inside)), rest ? el("td", {}, of(rest)) : null)))));
 }
 
-function bars<K>(timed: boolean, title: string, map: Map<K, Amounts>, rest: Map<K, Amounts> | null, name: (key: K) => string, choose: (key: K) => void, restName = ""): HTMLElement | null {
+function bars<K>(timed: boolean, title: string, map: Map<K, Amounts>, rest: Map<K, Amounts> | null, name: (key: K, listed: K[]) => string, choose: (key: K) => void, restName = ""): HTMLElement | null {
   const size = (sums: Amounts): number => timed ? sums.busy : sums.bytes, list = top(map, LISTED, size);
   if (!list.length) return null;
   const most = Math.max(...list.map(([, sums]) => size(sums)), 1e-12), body = el("tbody"), counted = list.every(([, sums]) => !sums.bytes);
   for (const [key, sums] of list) {
     const bar = el("span", { class: "bar" });
     bar.style.width = `${Math.max(1, 40 * size(sums) / most)}px`;
-    body.append(el("tr", {}, el("td", { class: "words" }, button(name(key), () => choose(key), { class: "pick" })), el("td", { class: "drawn" }, bar), timed ? el("td", {}, duration(sums.busy)) : null, el("td", {}, counted ? count(sums.calls) : sums.bytes ? bytes(sums.bytes) : plural(sums.calls, "call")), rest ? el("td", { class: "rest" }, duration(rest.get(key)?.busy ?? 0)) : null));
+    body.append(el("tr", {}, el("td", { class: "words" }, button(name(key, list.map(([one]) => one)), () => choose(key), { class: "pick" })), el("td", { class: "drawn" }, bar), timed ? el("td", {}, duration(sums.busy)) : null, el("td", {}, counted ? count(sums.calls) : sums.bytes ? bytes(sums.bytes) : plural(sums.calls, "call")), rest ? el("td", { class: "rest" }, duration(rest.get(key)?.busy ?? 0)) : null));
   }
   return el("div", { class: "block" }, el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col", colspan: "2" }, title), timed ? el("th", { scope: "col" }, "time") : null, el("th", { scope: "col" }, counted ? "calls" : "moved"), rest ? el("th", { scope: "col" }, restName) : null)), body));
 }

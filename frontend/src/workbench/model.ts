@@ -123,6 +123,9 @@ export class Job {
   }
 
   isProgram(layer: number): boolean { return this.data.layers[layer] === "application"; }
+  // Whether a stream is I/O: a program's own functions are none, nor is starting other processes or waiting for them.
+  isIo(first: number): boolean { return !this.isProgram(this.marks.layer[first]) && !this.isOutside(first); }
+  isOutside(i: number): boolean { return this.data.operations[this.marks.operation[i]] === "other" && !this.marks.bytes[i]; }
   ioLayers(): number[] { return this.layersPresent().filter((layer) => !this.isProgram(layer)); }
 
   // The one layer on which totals are taken: what the program itself calls, the layer with most time.
@@ -169,7 +172,7 @@ export class Job {
     const time = new Float64Array(this.ranks), bytes = new Float64Array(this.ranks), main = this.mainLayer(), { marks } = this;
     for (let i = 0; i < marks.count; i += 1) {
       const rank = marks.rank[i];
-      if (rank < 0 || rank >= time.length || marks.layer[i] !== main) continue;
+      if (rank < 0 || rank >= time.length || marks.layer[i] !== main || !this.isIo(i)) continue;
       time[rank] += busyOf(marks, i);
       if (movesBytes(marks, i)) bytes[rank] += marks.bytes[i];
     }
@@ -182,7 +185,7 @@ export class Job {
     const late = new Float64Array(this.ranks), { marks } = this;
     for (let i = 0; i < marks.count; i += 1) {
       const rank = marks.rank[i];
-      if (rank < 0 || rank >= late.length || this.isProgram(marks.layer[i]) || timeOf(marks, i) > high) continue;
+      if (rank < 0 || rank >= late.length || !this.isIo(i) || timeOf(marks, i) > high) continue;
       const end = Math.min(high, endOf(marks, i)) - low;
       if (end > late[rank]) late[rank] = end;
     }

@@ -1,6 +1,7 @@
 // What colour a mark has: by operation, function, file, size, duration or bytes. Ordered things get ordered colours.
 import { inkOn, ramp, rgb, type Rgb } from "../shared/colours.ts";
 import { busyOf, callsOf, movesBytes } from "./marks.ts";
+import { shortNames } from "../shared/paths.ts";
 import type { Job } from "./model.ts";
 
 export interface Paint { names: string[]; colours: Rgb[]; inks: string[]; category: Uint8Array; present: Set<number> }
@@ -41,7 +42,7 @@ function operations(job: Job, program: number): Scheme {
   const group = job.data.operations.map((name) => GROUP_OF[name] ?? 4);
   const { layer, operation, fn, functions } = job.marks, own = job.programFunctions(PROGRAM_TONES.length), rest = OPERATION_GROUPS.length + own.length;
   const place = functions.map((name) => own.indexOf(name)), ofProgram = (i: number): number => { const n = fn && fn[i] ? place[fn[i] - 1] : -1; return n < 0 ? rest : OPERATION_GROUPS.length + n; };
-  return { names: [...OPERATION_GROUPS, ...own, own.length ? "rest of the program" : "program"], colours: ["--c1", "--c2", "--c3", "--c4", "--c5", ...PROGRAM_TONES.slice(0, own.length), "--c6"].map(rgb), of: (i) => layer[i] === program ? ofProgram(i) : group[operation[i]], byStream: (i) => layer[i] !== program };
+  return { names: [...OPERATION_GROUPS, ...own, own.length ? "rest of the program" : "program"], colours: ["--c1", "--c2", "--c3", "--c4", "--c5", ...PROGRAM_TONES.slice(0, own.length), "--c6"].map(rgb), of: (i) => layer[i] === program ? ofProgram(i) : job.isOutside(i) ? rest : group[operation[i]], byStream: (i) => layer[i] !== program };
 }
 
 function sizes(job: Job): Scheme {
@@ -59,11 +60,6 @@ function frequent(job: Job, what: "file" | "function"): Scheme {
   const key = what === "file" ? (i: number): number => marks.file[i] : (i: number): number => marks.fn && marks.fn[i] ? marks.fn[i] : -1 - marks.operation[i];
   for (let i = 0; i < marks.count; i += 1) { const k = key(i); if (what === "function" || k >= 0) spent.set(k, (spent.get(k) ?? 0) + busyOf(marks, i)); }
   const top = [...spent].sort((a, b) => b[1] - a[1]).slice(0, SERIES).map(([k]) => k), place = new Map(top.map((k, n) => [k, n]));
-  const name = (k: number): string => what === "file" ? shortName(job.fileName(k)) : k > 0 ? marks.functions[k - 1] : job.operationName(-1 - k);
+  const short = shortNames(what === "file" ? top.map((k) => job.fileName(k)) : []), name = (k: number): string => what === "file" ? short(job.fileName(k)) : k > 0 ? marks.functions[k - 1] : job.operationName(-1 - k);
   return { names: [...top.map(name), what === "file" ? "other files" : "other functions"], colours: [...series().slice(0, top.length), rgb("--rest")], of: (i) => place.get(key(i)) ?? top.length, byStream: () => what === "file" };
-}
-
-export function shortName(path: string, most = 34): string {
-  const name = path.slice(path.lastIndexOf("/") + 1) || path;
-  return name.length > most ? `${name.slice(0, most - 13)}…${name.slice(-11)}` : name;
 }

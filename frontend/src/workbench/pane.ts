@@ -97,7 +97,9 @@ export class Pane extends TrackPane<Row, View> {
     if (this.store.view.colour === "bytes" || job.bins) {
       const sums = spread(job, grid.low, grid.high, grid.width, grid.rows, (from) => grid.rowOf[job.marks.rank[from] + 1] ?? -1, movedBytes(job, countedOf(job)));
       if (share) for (let p = 0; p < sums.length; p += 1) sums[p] /= share[Math.floor(p / grid.width)];
-      return heatImage(sums, grid.width, grid.rows, largest(sums) || 1);
+      const most = largest(sums);
+      if (share) this.onHeat(most * grid.width / (grid.high - grid.low));
+      return heatImage(sums, grid.width, grid.rows, most || 1);
     }
     const cells = rasterise(job, grid, layers, paint.category, kinds, lit, process);
     return imageOf(cells, grid, kinds, paint.colours, Float32Array.from(share ?? [largest(cells) || 1]), rgb("--faded"));
@@ -126,6 +128,8 @@ export class Pane extends TrackPane<Row, View> {
       pen.lineWidth = 1;
     }
   }
+
+  onHeat: (rate: number) => void = () => undefined; // bytes per second of the darkest pixel of a rank
 
   hit(x: number, y: number, pinned: boolean): Hit<Row> {
     const hit = super.hit(x, y, pinned), { row, time } = hit;

@@ -2,6 +2,7 @@
 import type { Job } from "./model.ts";
 import type { View } from "./state.ts";
 import { inRanks, rankSpans } from "../shared/state.ts";
+import { narrowScreen } from "../shared/dom.ts";
 import { isOpen, ROW, type TrackRow } from "../shared/tracks.ts";
 import { lanesOf } from "./lanes.ts";
 import { count, plural } from "../shared/units.ts";
@@ -143,7 +144,7 @@ function pushLayers(rows: Row[], job: Job, view: View, rank: number, process: nu
   for (const i of mine) if (process < 0 || job.marks.process![i] === process) present.add(job.marks.layer[i]);
   for (const layer of job.layersPresent()) {
     if (!present.has(layer)) continue;
-    if (present.size === 1) { pushFunctions(rows, job, rank, process, layer, depth, `${job.layerTitle(layer)} `); continue; }
+    if (present.size === 1) { pushFunctions(rows, job, rank, process, layer, depth, narrowScreen() ? "" : `${job.layerTitle(layer)} `); continue; }
     const key = `layer:${rank}.${process}.${layer}`, lanes = lanesOf(job, rank, process, layer, ""), open = isOpen(view, key, false);
     rows.push({ ...plainRow("layer", key, job.layerTitle(layer), depth, Math.max(ROW, lanes.count * LANE + 4)), expandable: true, open, ranks: [rank], process, layer });
     if (open) pushFunctions(rows, job, rank, process, layer, depth + 1, "");

@@ -1,5 +1,6 @@
 // What stalls the job: the verdict, the ledger as a bar of buttons, causes, possible causes and findings.
 import { button, byId, el, narrowScreen } from "../shared/dom.ts";
+import { shortTitles } from "../shared/paths.ts";
 import { factList, fillTop } from "../shared/shell.ts";
 import { bytes, count, duration, rate, share } from "../shared/units.ts";
 import { historyCard } from "./history.ts";
@@ -30,13 +31,14 @@ function fillLedger(job: Job, actions: StoryActions): void {
   if (!found) return;
   const left = found.causes.slice(), lines = found.ledger.filter((one) => one.seconds > 0), held = lines.reduce((sum, one) => sum + one.seconds, 0);
   const rest = Math.max(0, (found.runtime ?? held) - held), whole = held + rest || 1;
+  const short = shortTitles(found.causes.map((cause) => cause.title));
   let number = 0;
   place.replaceChildren(...[...lines, ...(rest > 0 ? [{ what: "rest", seconds: rest }] : [])].map(({ what, seconds }) => {
     // Causes of one code, such as two files that are read again, stand in the order of their lines.
     const place = left.findIndex((one) => one.code === what), cause = place < 0 ? null : left.splice(place, 1)[0];
     const known = LEDGER_NAMES[what], name = cause?.title ?? known ?? what, tone = known && !cause ? `ledger-${what}` : `ledger-cause ledger-${(number += 1) % 6}`;
     const part = button("", () => actions.ledger(cause), { class: tone, title: `${name}: ${duration(seconds)}`, "aria-label": `${duration(seconds)} ${name}, of ${duration(whole)}` });
-    part.append(el("span"), el("span", {}, duration(seconds)), " ", el("span", { class: "name" }, name)); // what does not fit is wrapped out of sight
+    part.append(el("span"), el("span", {}, duration(seconds)), " ", el("span", { class: "name" }, short(name))); // what does not fit is wrapped out of sight
     part.style.flexGrow = String(Math.max(seconds / whole, 0.004));
     part.dataset["what"] = what;
     return part;
@@ -53,14 +55,15 @@ export function fillStory(job: Job, place: HTMLElement, actions: StoryActions): 
     if (found.possible.length) parts.push(el("h2", {}, "Possible causes"), ...found.possible.map(possibleCard));
     parts.push(...found.opportunities.map((text) => el("p", { class: "hint" }, text)));
   }
-  if (own.length) parts.push(el("details", { class: "more", open: own.length <= FEW || !narrowScreen() }, el("summary", {}, el("h2", {}, `Findings (${own.length})`)), ...own.map((finding) => findingCard(finding, actions))));
+  if (own.length) parts.push(el("details", { class: "more", open: own.length <= FEW || !narrowScreen() }, el("summary", {}, el("h2", {}, `Findings (${own.length})`)), ...own.map(findingCards(own, actions))));
   if (found?.not_checked.length) parts.push(el("details", { class: "card" }, el("summary", {}, el("span", { class: "what" }, `Not checked: ${found.not_checked.length}`)), el("ul", {}, ...found.not_checked.map(({ code, needs }) => el("li", {}, `${code}: needs ${needs}`)))));
   if (job.data.explore && !parts.length) parts.push(el("p", { class: "hint" }, "Causes and findings follow when all calls have been analysed."));
   place.replaceChildren(...parts);
 }
 
 function causeCard(job: Job, cause: Cause, n: number, main: number, actions: StoryActions): HTMLElement {
-  const { seconds, low, high } = cause.saving, head = el("summary", {}, el("span", { class: "number" }, String(n + 1)), el("span", { class: "what" }, cause.title), el("span", { class: "stake" }, `saves ${duration(seconds)} (${duration(low)} to ${duration(high)})`));
+  const short = shortTitles(job.data.diagnosis?.causes.map((one) => one.title) ?? []);
+  const { seconds, low, high } = cause.saving, head = el("summary", {}, el("span", { class: "number" }, String(n + 1)), el("span", { class: "what", title: cause.title }, short(cause.title)), el("span", { class: "stake" }, `saves ${duration(seconds)} (${duration(low)} to ${duration(high)})`));
   const bar = el("span", { class: "cost" });
   bar.style.width = `${Math.max(2, 100 * seconds / (main || 1))}%`;
   head.append(bar);
@@ -70,7 +73,7 @@ function causeCard(job: Job, cause: Cause, n: number, main: number, actions: Sto
   if (tools.childElementCount) body.append(tools);
   body.append(...adviceOf(cause.advice), contrastTable(cause));
   const first = job.data.diagnosis?.causes.find((one) => one.code === cause.code) === cause, symptoms = first ? job.data.findings.filter((finding) => finding.cause === cause.code) : [];
-  if (symptoms.length) body.append(el("h3", {}, "Symptoms"), ...symptoms.map((finding) => findingCard(finding, actions)));
+  if (symptoms.length) body.append(el("h3", {}, "Symptoms"), ...symptoms.map(findingCards(symptoms, actions)));
   const hours = cause.core_hours && cause.core_hours >= 1 ? `, ${count(cause.core_hours)} core-hours` : "";
   body.append(el("p", { class: "hint" }, `${cause.code}; confidence ${share(cause.confidence)}${hours}`));
   const card = el("details", { class: `card cause ${costOf(cause.saving.share)}`, id: `card-${cause.id}`, open: n === 0 && !narrowScreen() }, head, body);
@@ -101,8 +104,13 @@ function possibleCard(one: { code: string; title: string; upper: number; decide:
   return el("details", { class: "card small" }, el("summary", {}, el("span", { class: "what" }, one.title), el("span", { class: "stake" }, `at most ${duration(one.upper)}`)), body);
 }
 
-function findingCard(finding: Finding, actions: StoryActions): HTMLElement {
-  const head = el("summary", {}, el("span", { class: "what" }, finding.title));
+function findingCards(findings: Finding[], actions: StoryActions): (finding: Finding) => HTMLElement {
+  const short = shortTitles(findings.map((one) => one.title));
+  return (finding) => findingCard(finding, short(finding.title), actions);
+}
+
+function findingCard(finding: Finding, title: string, actions: StoryActions): HTMLElement {
+  const head = el("summary", {}, el("span", { class: "what", title: finding.title }, title));
   head.append(el("span", { class: "stake" }, finding.seconds && !finding.cause ? `${duration(finding.seconds)} at stake` : LEVELS[finding.level] ?? finding.level));
   const body = el("div", { class: "body" });
   if (finding.show) body.append(el("p", { class: "actions" }, button("Highlight its calls", () => actions.show(finding.id), { "data-show": finding.id })));

@@ -27,7 +27,7 @@ export function summarise(job: Job, layer: number, low: number, high: number, ra
   const { marks } = job, counted = Array.from({ length: job.ranks }, (_, rank) => rank).filter(ranks).length, sum = empty(high - low, Math.max(1, counted));
   const from: number[] = [], to: number[] = [];
   eachStretch(marks, low, high, (first, last) => {
-    if (marks.layer[first] !== layer || !ranks(marks.rank[first])) return;
+    if (marks.layer[first] !== layer || job.isOutside(first) || !ranks(marks.rank[first])) return;
     for (let i = first; i < last; i += 1) {
       const start = timeOf(marks, i), end = endOf(marks, i), long = lengthOf(marks, i), a = Math.max(low, start), b = Math.min(high, end);
       const part = long > 0 ? Math.max(0, b - a) / long : 1;

@@ -10,9 +10,9 @@ import { inRanks, rankSpans, Store, type Selection } from "../shared/state.ts";
 import type { Sheet } from "../shared/tables.ts";
 import type { Hit } from "../shared/tracks.ts";
 import { hideTip, showTip } from "../shared/tooltip.ts";
-import { bytes, clock, count, duration, plural } from "../shared/units.ts";
+import { bytes, clock, count, duration, plural, rate } from "../shared/units.ts";
 import { callFacts, callKey, callTitle, findCall, windowOfCall } from "./calls.ts";
-import { curveFacts, forgetCurves, phaseAt, phaseFacts, targetFacts } from "./charts.ts";
+import { countedOf, curveFacts, forgetCurves, phaseAt, phaseFacts, targetFacts } from "./charts.ts";
 import { fillDetails } from "./details.ts";
 import { litMarks, subjectOf, type Subject } from "./highlight.ts";
 import { busyOf, callsOf, decodeMarks, eachStretch, endOf, firstAtLeast, fromBase64, hasBytes, hasPlace, inflate, timeOf } from "./marks.ts";
@@ -372,13 +372,19 @@ class Workbench extends Shell<View, Row> {
     if (timeline.source === "heat map" && timeline.count) return [`Darshan's heat map: bins of ${duration(timeline.width)}. For a per-call trace, record with DXT_ENABLE_IO_TRACE=1.`];
     if (timeline.source === "counters" && timeline.count) return ["Counters only: bars reach from the first to the last call on a file. For a per-call trace, record with DXT_ENABLE_IO_TRACE=1."];
     if (!this.job.marks.count && !explore) return ["No per-call data. For a per-call trace, record with DXT_ENABLE_IO_TRACE=1."];
-    if (timeline.width && !explore) return [`${count(timeline.calls)} calls are too many for one page: calls of a rank within ${duration(timeline.width)} are drawn as one. To see each, use ioprism explore.`];
+    if (timeline.width && !explore) return [`${count(timeline.calls)} calls: those of a rank within ${duration(timeline.width)} are drawn as one. ioprism explore shows each.`];
     return [];
+  }
+
+  private heatLegend(place: HTMLElement): void {
+    const text = el("span"), names = [...new Set(countedOf(this.job).flatMap((layers) => [...layers]))].map((layer) => this.job.layerTitle(layer)).join(", ");
+    this.pane.onHeat = (most) => { text.textContent = `up to ${rate(most)} of a rank${names ? `, through ${names}` : ""}`; };
+    place.replaceChildren(el("span", { class: "ramp" }), text);
   }
 
   private legend(): void {
     const place = byId("legend"), paint = this.pane.paint!;
-    if (this.store.view.colour === "bytes" || this.job.bins) { place.replaceChildren(el("span", { class: "ramp" }), el("span", {}, "few to many bytes")); return; }
+    if (this.store.view.colour === "bytes" || this.job.bins) { this.heatLegend(place); return; }
     place.replaceChildren(...paint.names.map((name, n) => {
       const item = swatch(name, css(paint.colours[n]));
       item.hidden = !paint.present.has(n);

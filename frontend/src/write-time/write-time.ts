@@ -20,7 +20,7 @@ interface WriteTimeData {
 interface WriteTimeView extends ShellView { set: string; models: string[] }
 
 const TONES = ["--f1", "--f2", "--f3", "--f4", "--f5", "--f6", "--f7", "--f8"], DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [1, 3], [12, 4], [6, 2, 2, 2]];
-const FIRST_MODELS = 4, EDGE = 1, TALL = 236; // models of the first view; errors beyond EDGE are drawn there; pixels of a chart
+const FIRST_MODELS = 4, EDGE = 1, TALL = 226; // models of the first view; errors beyond EDGE are drawn there; pixels of a chart
 const RATIOS: [number, number] = [0.3, 3], WIDE = 20; // times that differ by more stand on a logarithmic axis
 const data = JSON.parse(byId("data").textContent ?? "{}") as WriteTimeData;
 const keys = data.models.map((_, n) => `m${n}`), first = keys.slice(0, FIRST_MODELS);
@@ -98,11 +98,11 @@ function charts(): Plot[] {
   const seconds = (title: string): Scale => { const [low, high] = logReach(every()); return { low, high, kind: "seconds", log: true, title }; };
   const made = [
     new Plot({ label: "Predicted against measured write time", title: "Predicted against measured", height: TALL, x: () => seconds("measured"), y: () => seconds("predicted"), draw: drawPredicted,
-      tip: (x, y) => ({ title: `measured ${duration(x)}`, facts: [["predicted", duration(y)], ["error", `${plain(Math.round(100 * (y / x - 1)))} %`]] }) }),
-    cdfPlot("Size of the relative error, share of samples up to it", () => ({ low: SMALLEST_ERROR, high: Math.max(2, ...shown().flatMap((n) => distribution("sizes", setOf(), n).x.slice(-1))), kind: "share", log: true, title: "|predicted − measured| / measured" }), (n) => distribution("sizes", setOf(), n), [[SMALLEST_ERROR, close], [SMALLEST_ERROR, fair]], (value) => `error up to ${share(value)}`),
+      tip: (x, y) => ({ title: `measured ${duration(x)}`, facts: [["predicted", duration(y)], ["error", `${plain(Math.round(100 * (y / x - 1)))}%`]] }) }),
+    cdfPlot("Share of samples up to each relative error", () => ({ low: SMALLEST_ERROR, high: Math.max(2, ...shown().flatMap((n) => distribution("sizes", setOf(), n).x.slice(-1))), kind: "share", log: true, title: "|predicted − measured| / measured" }), (n) => distribution("sizes", setOf(), n), [[SMALLEST_ERROR, close], [SMALLEST_ERROR, fair]], (value) => `error up to ${share(value)}`),
     new Plot({ label: "Relative errors, shortest writes left", title: "Relative errors, shortest writes left", height: TALL, x: () => ({ low: 0, high: 1, kind: "share", title: "samples by measured time" }), y: () => ({ low: -1.05 * EDGE, high: 1.05 * EDGE, kind: "share" }),
       draw: (pen, frame) => { drawBand(pen, frame, "y", -close, close); drawBand(pen, frame, "y", -fair, fair); for (const n of shown().reverse()) { const errors = errorsOf(setOf(), n); drawDots(pen, frame, errors.map((_, place) => (place + 0.5) / errors.length), errors, tone(n), { low: -EDGE, high: EDGE }); } } }),
-    cdfPlot("Predicted over measured, share of samples up to it", () => ({ low: RATIOS[0], high: RATIOS[1], kind: "number", log: true, title: "predicted / measured" }), (n) => distribution("ratios", setOf(), n), [[1 - close, 1 + close], [1 - fair, 1 + fair]], (value) => `ratio up to ${plain(+value.toPrecision(3))}`),
+    cdfPlot("Share of samples up to each ratio", () => ({ low: RATIOS[0], high: RATIOS[1], kind: "number", log: true, title: "predicted / measured" }), (n) => distribution("ratios", setOf(), n), [[1 - close, 1 + close], [1 - fair, 1 + fair]], (value) => `ratio up to ${plain(+value.toPrecision(3))}`),
   ];
   if (data.variability.length) made.push(variabilityPlot());
   if (data.convergence.length) made.push(convergencePlot());
@@ -119,7 +119,7 @@ function drawPredicted(pen: Pen, frame: Frame): void {
 function variabilityPlot(): Plot {
   const curve = distributionOf(data.variability), [, high] = logReach(data.variability);
   return new Plot({
-    label: "How much the same write varies", title: "Slowest over fastest run of the same write, share of patterns up to it", height: TALL,
+    label: "How much the same write varies", title: "Share of patterns up to each variation", height: TALL,
     x: () => ({ low: 1, high: Math.max(1.5, high), kind: "number", log: true, title: "slowest / fastest" }), y: () => ({ low: 0, high: 1, kind: "share" }),
     draw: (pen, frame) => drawDistribution(pen, frame, curve, "--f1"), tip: (x) => ({ title: `up to ${plain(+x.toPrecision(3))} times`, facts: [["patterns", share(shareUpTo(curve, x))]] }),
   });
@@ -156,11 +156,12 @@ function tuningStory(tuning: Tuning): HTMLElement[] {
 function tuningPlot(tuning: Tuning): Plot {
   const numbers = (row: unknown[], place: number): number => Number(row[place]), all = tuning.choices, every = [tuning.now.low, tuning.now.high, ...all.flatMap((row) => [numbers(row, LOW), numbers(row, HIGH)])];
   return new Plot({
-    label: "Predicted time of configurations that write the same bytes", title: "Predicted time of each configuration, fastest left; lines are intervals", height: 340,
+    label: "Predicted time of configurations that write the same bytes", title: "Predicted time of each configuration, fastest left; lines are intervals", height: Math.max(TALL, Math.min(440, byId("charts").parentElement!.clientHeight - 110)),
     x: () => ({ low: 0, high: all.length, title: "configuration", kind: "names", names: all.map((row, n) => all.length <= NAMED && !narrowScreen() ? String(row[0]) : String(n + 1)) }), y: () => { const [low, high] = logReach(every), log = high > WIDE * low; return { low: log ? low : 0, high, kind: "seconds", log, title: "predicted" }; },
     draw: (pen, frame) => {
       drawBand(pen, frame, "y", tuning.now.low, tuning.now.high);
-      drawRule(pen, frame, "y", tuning.now.seconds, `now: ${duration(tuning.now.seconds)}`);
+      drawRule(pen, frame, "y", tuning.now.seconds, "");
+      pen.fillText(`now: ${duration(tuning.now.seconds)} (${duration(tuning.now.low)} to ${duration(tuning.now.high)})`, frame.left + 4, Math.min(frame.top + frame.height - 4, frame.y(tuning.now.low) + 12)); // below the band: the points are in it
       all.forEach((row, n) => {
         const x = frame.x(n + 0.5), top = frame.y(numbers(row, HIGH));
         pen.fillStyle = colour(numbers(row, SPEEDUP) > 1 ? "--f3" : "--f2");

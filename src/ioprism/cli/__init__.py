@@ -62,7 +62,7 @@ ALIASES = {"characterize": "characterise", "analyse": "report", "analyze": "repo
 ELSEWHERE = {
     **dict.fromkeys(("completion", "convert", "formats", "help", "mcp"), "ioprism.cli.tools"),
     **dict.fromkeys(("insights", "rules"), "ioprism.cli.diagnose"),
-    **dict.fromkeys(("demo", "explore"), "ioprism.cli.report"),
+    "demo": "ioprism.cli.report",
     "inspect": "ioprism.cli.bottlenecks",
     "phases": "ioprism.cli.characterise",
     "replay": "ioprism.live.replay",

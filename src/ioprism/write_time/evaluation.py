@@ -216,7 +216,7 @@ class Evaluation(Result):
             for sample_set in self.sets
             if len(sample_set.measured)
         )
-        return f"predicted within 20 %: {', '.join(scores)}"
+        return f"predicted within 20%: {', '.join(scores)}"
 
 
 def evaluate_samples(

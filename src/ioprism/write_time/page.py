@@ -99,8 +99,8 @@ def _scores(evaluation: Evaluation) -> Sheet:
                 for kind in one.beside
             ]
     interval = f"in {evaluation.model.calibration.level:.0%} interval"
-    columns = (("set", "text"), ("samples", "count"), ("model", "text"), ("within 20 %", "share"),
-               ("within 30 %", "share"), (interval, "share"))  # fmt: skip
+    columns = (("set", "text"), ("samples", "count"), ("model", "text"), ("within 20%", "share"),
+               ("within 30%", "share"), (interval, "share"))  # fmt: skip
     return _sheet("Scores", "Share of samples whose prediction is close.", columns, rows)
 
 

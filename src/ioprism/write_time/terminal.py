@@ -64,7 +64,7 @@ def show_model(model: WriteTimeModel, console: Console) -> None:
     heading(console, "On validation samples")
     table(
         console,
-        ("", "within 20 %", "within 30 %", "mean error", "error at larger scales"),
+        ("", "within 20%", "within 30%", "mean error", "error at larger scales"),
         [
             (
                 TITLES[kind],
@@ -107,10 +107,10 @@ def show_evaluation(evaluation: Evaluation, console: Console) -> None:
     level = f"in {evaluation.model.calibration.level:.0%} interval"
     table(
         console,
-        ("samples", "number", "within 20 %", "within 30 %", level),
+        ("samples", "number", "within 20%", "within 30%", level),
         [(s.name, f"{len(s.measured):,}", *map(_percent, s.shares_close)) for s in evaluation.sets],
     )
-    heading(console, "Other models: within 20 %")
+    heading(console, "Other models: within 20%")
     kinds = [fit.kind for fit in evaluation.model.beside]
     table(
         console,
@@ -140,14 +140,12 @@ def underestimation_text(split: Underestimation) -> str:
     """Say how many predictions are too low, and which; nothing where there are none."""
     if not split.too_low:
         return ""
-    text = f"{split.too_low} of {split.samples} take more than 25 % longer than predicted"
+    text = f"{split.too_low:,} of {split.samples:,} writes take over 25% longer than predicted"
     if split.parameter is None:
         return text
-    how = "at least" if split.at_least else "below"
-    return (
-        f"{text}; with {split.parameter} {how} {split.threshold:.4g} "
-        f"{split.inside[0]} of {split.inside[1]}, else {split.outside[0]} of {split.outside[1]}"
-    )
+    sign = "≥" if split.at_least else "<"
+    inside, outside = (f"{low:,} of {count:,}" for low, count in (split.inside, split.outside))
+    return f"{text}: {inside} with {split.parameter} {sign} {split.threshold:.4g}, {outside} others"
 
 
 def show_estimate(estimate: Estimate, console: Console) -> None:

@@ -298,7 +298,7 @@ def test_a_page_of_too_many_calls_says_that_it_is_coarser(
 
     page = opened(screen, path)
 
-    assert "115,200 calls are too many for one page" in page.inner_text("#chips")
+    assert "115,200 calls: those of a rank within" in page.inner_text("#chips")
 
 
 def test_what_the_page_embeds_is_as_agreed(golden: Callable[[str, str], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -693,7 +694,9 @@ def test_a_heat_map_log_shows_intensity(screen: Page, tmp_path: Path) -> None:
     page = opened(screen, written(analyse(read(log)), tmp_path))
 
     assert "heat map" in page.inner_text("#chips")
-    assert "few to many bytes" in page.inner_text("#legend")
+    assert re.fullmatch(
+        r"up to [\d.]+ [KM]iB/s of a rank, through POSIX", page.inner_text("#legend")
+    )
     assert painted(page, "#stage", "rank:0") > 100
 
 
@@ -707,3 +710,65 @@ def test_a_counters_only_log_shows_spans_and_sizes(screen: Page, tmp_path: Path)
     assert "Counters only" in page.inner_text("#chips")
     assert "Request sizes" in page.inner_text("#tab-panel")
     assert "cumulative" not in page.inner_text("#tab-panel")  # counters of all ranks do not tell
+
+
+def one_name_twice() -> Trace:
+    """Two ranks that write files of one name in folders of a long path."""
+    ranks = np.arange(2, dtype=np.int64)
+    files = pl.DataFrame(
+        {
+            "file": pl.Series([0, 1], dtype=pl.UInt32),
+            "path": [f"/scratch/projects/climate/member-{n}/run-1/restart.nc" for n in (1, 2)],
+        }
+    )
+    frame = EVENTS.conform(
+        pl.DataFrame(
+            {
+                "start": 1.0 + ranks,
+                "end": 2.0 + ranks,
+                "rank": ranks,
+                "file": ranks.astype(np.uint32),
+                "layer": ["posix", "posix"],
+                "operation": ["write", "write"],
+                "offset": [0, 0],
+                "bytes": [4096, 4096],
+            }
+        )
+    )
+    return Trace(
+        "made",
+        (Path("twice"),),
+        Job(ranks=2, runtime=60.0),
+        (MemoryPartition(frame),),
+        load_files=lambda: FILES.conform(files),
+        load_processes=PROCESSES.empty,
+    )
+
+
+def test_files_of_one_name_are_told_apart_and_long_paths_leave_room(
+    screen: Page, tmp_path: Path
+) -> None:
+    content = form.data(analyse(one_name_twice()).document)
+    content["verdict"]["line"] = "Files such as /scratch/projects/climate/member-1/run-1/restart.nc"
+    path = tmp_path / "page.html"
+    path.write_text(job_page(content), encoding="utf-8")
+    page = settled(opened(screen, path))
+    names = page.locator(".block", has_text="Files").locator("tbody button").all_inner_texts()
+
+    assert sorted(names) == ["member-1/run-1/restart.nc", "member-2/run-1/restart.nc"]
+    assert page.inner_text("h1") == "Files such as …/run-1/restart.nc"
+    assert str(page.get_attribute("h1", "title")).endswith("/member-1/run-1/restart.nc")
+
+
+def test_a_phone_reaches_the_details_below_many_ranks_with_one_tap(
+    screen: Page, demo_page: Path
+) -> None:
+    page = opened(screen, demo_page, size=PHONE)
+    page.click("#to-panel")
+    settled(page)
+    box = page.locator("#panel").bounding_box()
+
+    assert box is not None
+    assert 0 <= box["y"] < PHONE["height"] / 2
+    page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+    assert page.locator("#to-panel").is_hidden()

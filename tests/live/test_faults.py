@@ -17,7 +17,7 @@ import pytest
 from ioprism import BrokenTraceError
 from ioprism.live.intake import Message
 from ioprism.live.state import Journal, load, read_journal
-from ioprism.live.watch import Watch, WatchSettings
+from ioprism.live.watch import Watch, WatchSettings, WatchState
 from tests.live.running import FREE, PATIENCE, Running, burst, counting, running, sender
 from tests.live.test_follow import line
 
@@ -175,7 +175,7 @@ def test_a_flipped_bit_of_a_saved_state_is_noticed(tmp_path: Path) -> None:
     for place in range(0, len(whole), 1 + len(whole) // 500):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
         with pytest.raises(BrokenTraceError, match="not a state of `ioprism watch`"):
-            load(path)
+            load(path, WatchState)
 
 
 def test_no_two_services_save_to_one_file(tmp_path: Path) -> None:

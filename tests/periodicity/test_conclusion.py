@@ -7,9 +7,10 @@ import pytest
 
 from benchmarks.period_families import PERIODIC, Stream, draw
 from benchmarks.periodicity_families import batches
+from ioprism.live.state import pack, unpack
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.stream_buffers import READ, WRITE
-from ioprism.periodicity.tracker import Tracker, TrackerSettings
+from ioprism.periodicity.tracker import Tracker
 from tests.periodicity.family_answers import FAMILIES, answer_of
 
 
@@ -57,7 +58,7 @@ def test_a_saved_tracker_concludes_as_it_would_have() -> None:
     tracker.add(stream.start, stream.end, stream.amount)
     before, again = (
         tracker.conclude(),
-        Tracker.from_state(tracker.state(), TrackerSettings()).conclude(),
+        unpack(pack(tracker), Tracker).conclude(),
     )
 
     assert before is not None and again is not None
@@ -78,7 +79,7 @@ def job_of_many_requests() -> Tracker:
 
 def test_a_job_of_very_many_requests_keeps_its_directions_and_its_whole_length() -> None:
     tracker = job_of_many_requests()
-    again = Tracker.from_state(tracker.state(), TrackerSettings())
+    again = unpack(pack(tracker), Tracker)
 
     assert not tracker.history.complete
     for one in (tracker, again):

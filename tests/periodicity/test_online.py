@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from ioprism.live.state import pack, unpack
 from ioprism.model.arrays import FloatArray
 from ioprism.periodicity.looks import look_at, share_of_look
 from ioprism.periodicity.tracker import Prediction, Tracker
@@ -152,7 +153,7 @@ def test_a_restored_tracker_goes_on_as_if_nothing_had_happened() -> None:
     batches = bursts(every(10.0, count=20), length=2.0)
     tracker = Tracker()
     followed(batches[:10], tracker)
-    copy = Tracker.from_state(tracker.state(), tracker.settings)
+    copy = unpack(pack(tracker), Tracker)
     straight, resumed = followed(batches[10:], tracker)[-1], followed(batches[10:], copy)[-1]
 
     assert resumed.period == straight.period

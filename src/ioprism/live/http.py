@@ -84,7 +84,7 @@ class WatchHandler(LocalHandler):
         with watch.lock:
             lag = watch.lag
         behind = {"lagging": lag > LAGGING, "lag_seconds": lag}
-        body = {"ok": saving is not False, "saving": saving, **behind, **watch.counts.state()}
+        body = {"ok": saving is not False, "saving": saving, **behind, **asdict(watch.counts)}
         self._send(JSON, to_json.line(body))
 
     def _fleet(self, query: dict[str, str]) -> None:

@@ -6,9 +6,10 @@ import hashlib
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -113,15 +114,16 @@ class WatchedJob:
         """Whether a job has been silent for twice as long as ever before (monotonic seconds)."""
         return now - self.heard > max(LEAST_SILENCE, 2.0 * self.longest_gap)
 
-    def state(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return {
-            "name": self.name,
-            "messages": self.messages,
-            "ranks": self.ranks,
-            "sender": self.sender,
-            "tracker": self.tracker.state(),
-        }
+
+@dataclass(frozen=True, slots=True)
+class SavedJob:
+    """What the state keeps of a job."""
+
+    name: str
+    messages: int
+    ranks: int | None
+    sender: str
+    tracker: Tracker
 
 
 class Jobs:
@@ -216,20 +218,20 @@ class Jobs:
         self._counts.jobs_expired += len(gone)
         return gone
 
-    def state(self) -> list[dict[str, Any]]:
-        """Return everything as plain values."""
-        return [job.state() for job in self._jobs.values()]
+    def state(self) -> list[SavedJob]:
+        """Return what `restore` needs."""
+        return [
+            SavedJob(job.name, job.messages, job.ranks, job.sender, job.tracker) for job in self
+        ]
 
-    def restore(self, state: list[Mapping[str, Any]], now: float) -> None:
-        """Resume with saved jobs."""
+    def restore(self, state: Iterable[SavedJob], now: float) -> None:
+        """Resume with saved jobs, which are followed by the settings of today."""
         for saved in state:
-            job = WatchedJob(
-                str(saved["name"]), Tracker.from_state(saved["tracker"], self._settings)
-            )
-            job.messages, job.ranks, job.heard = int(saved["messages"]), saved["ranks"], now
-            job.sender = str(saved.get("sender", ""))
+            saved.tracker.settings = self._settings
+            job = self._jobs[saved.name] = WatchedJob(saved.name, saved.tracker)
+            job.messages, job.ranks, job.heard = saved.messages, saved.ranks, now
+            job.sender = saved.sender
             self._senders[job.sender] += 1
-            self._jobs[job.name] = job
 
 
 REMEMBERED = 2**16  # messages among which duplicates are found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, fields
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -44,14 +44,10 @@ class Counts:
     files_replaced: int = _total("Followed files replaced, rotated or truncated.")
     listeners_lagging: int = _total("Events dropped for listeners that read too slowly.")
 
-    def state(self) -> dict[str, int]:
-        """Return everything as plain values."""
-        return asdict(self)
-
-    def restore(self, state: Mapping[str, int]) -> None:
+    def restore(self, saved: Counts) -> None:
         """Resume from saved totals."""
         for total in fields(self):
-            setattr(self, total.name, int(state.get(total.name, 0)))
+            setattr(self, total.name, getattr(saved, total.name))
 
     @property
     def dropped_records(self) -> int:

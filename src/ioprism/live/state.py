@@ -10,32 +10,67 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin
 
-import msgpack
+import numpy as np
+from msgspec import MsgspecError, convert, msgpack
 
 from ioprism.errors import BrokenTraceError
 from ioprism.storage.atomic import atomic_write
 from ioprism.text import open_plain
 
-VERSION = 2
+VERSION = 3
 MARK = "ioprism watch"
 
+State = TypeVar("State")
 
-def save(path: Path, state: Mapping[str, Any]) -> int:
+
+def pack(state: object) -> bytes:
+    """Return dataclasses, with arrays and queues of a fixed length in them, as bytes."""
+    return msgpack.encode(state, enc_hook=_plain)
+
+
+def unpack(content: bytes, kind: type[State]) -> State:
+    """Return what `pack` described.
+
+    Raises:
+        MsgspecError: it is something else.
+    """
+    return msgpack.decode(content, type=kind, dec_hook=_from_plain)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever a state holds
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, value.shape, value.tobytes()]
+    if isinstance(value, deque):
+        return [value.maxlen, list(value)]
+    return value.item()  # a number of numpy
+
+
+def _from_plain(kind: Any, value: Any) -> Any:  # noqa: ANN401 - as above
+    if get_origin(kind) is deque:
+        longest, items = value
+        (item,) = get_args(kind)
+        return deque((convert(one, item) for one in items), longest)
+    name, shape, content = value
+    return np.frombuffer(content, name).reshape(shape).copy()
+
+
+def save(path: Path, state: object) -> int:
     """Write a state in place of the old one; return its size in bytes."""
-    content: bytes = msgpack.packb(state)
+    content = pack(state)
     sealed = {"format": MARK, "version": VERSION, "checksum": zlib.crc32(content)}
-    packed: bytes = msgpack.packb({**sealed, "content": content})
+    packed = msgpack.encode({**sealed, "content": content})
     with atomic_write(path, replace=True, private=True) as temporary:
         temporary.write_bytes(packed)
     return len(packed)
 
 
-def load(path: Path) -> Mapping[str, Any] | None:
-    """Read a state, or None if there is none yet.
+def load(path: Path, kind: type[State]) -> State | None:
+    """Read a state of this type, or None if there is none yet.
 
     Raises:
         BrokenTraceError: the file is not a state of `ioprism watch`.
@@ -48,8 +83,8 @@ def load(path: Path) -> Mapping[str, Any] | None:
     except OSError as error:
         raise unusable(path, f"it cannot be read ({error.strerror})") from error
     try:
-        sealed = msgpack.unpackb(raw, strict_map_key=False)
-    except (ValueError, msgpack.exceptions.UnpackException) as error:
+        sealed = msgpack.decode(raw)
+    except (MsgspecError, ValueError) as error:
         raise unusable(path, "it is damaged") from error
     if not isinstance(sealed, dict) or sealed.get("format") != MARK:
         raise unusable(path, "it is something else")
@@ -58,7 +93,10 @@ def load(path: Path) -> Mapping[str, Any] | None:
     content = sealed.get("content")
     if not isinstance(content, bytes) or zlib.crc32(content) != sealed.get("checksum"):
         raise unusable(path, "it is damaged")
-    return dict(msgpack.unpackb(content, strict_map_key=False))
+    try:
+        return unpack(content, kind)
+    except MsgspecError as error:
+        raise unusable(path, str(error)[:200]) from error
 
 
 def unusable(path: Path, why: str) -> BrokenTraceError:

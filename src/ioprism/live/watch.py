@@ -14,18 +14,17 @@ import select
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import MsgspecError
 
 from ioprism.errors import OutputError
 from ioprism.live import state
 from ioprism.live.access import zeromq
-from ioprism.live.intake import Intake, Jobs, Message, WatchedJob
+from ioprism.live.intake import Intake, Jobs, Message, SavedJob, WatchedJob
 from ioprism.live.metrics import Counts, Latency
 from ioprism.live.publish import Answer, Broker, Listener
 from ioprism.live.sources import StreamSource
@@ -59,6 +58,17 @@ class WatchSettings:
     still_sends: float = 60.0  # seconds in which a job is not taken for silent
     largest_message: int = 16 * 2**20  # bytes
     save_to: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchState:
+    """What is saved of a service."""
+
+    generation: int  # of the journal that goes on from here
+    counts: Counts
+    seen: list[bytes]
+    jobs: list[SavedJob]
+    files: list[dict[str, Any]]
 
 
 class Watch:
@@ -180,12 +190,9 @@ class Watch:
         path = self.settings.save_to
         if path is None:
             return
-        saved = state.load(path)
+        saved = state.load(path, WatchState)
         if saved is not None:
-            try:
-                self._restore(saved)
-            except (MsgspecError, ValueError, TypeError, KeyError, AttributeError) as error:
-                raise state.unusable(path, str(error)[:200]) from error
+            self._restore(saved)
             warning = (
                 "warning: the last {} bytes of the journal are cut off or damaged and left out"
             )
@@ -370,25 +377,19 @@ class Watch:
     def _journal_path(self, path: Path) -> Path:
         return path.with_name(f"{path.name}.journal-{self._generation}")
 
-    def _state(self) -> dict[str, Any]:
-        return {
-            "generation": self._generation,
-            "counts": self.counts.state(),
-            "seen": self.intake.digests(),
-            "jobs": self.jobs.state(),
-            "files": [
-                {**known, "path": source.address}
-                for source in self.sources
-                if (known := source.state())
-            ],
-        }
+    def _state(self) -> WatchState:
+        known = [(source.address, source.state()) for source in self.sources]
+        files = [{**one, "path": address} for address, one in known if one]
+        return WatchState(
+            self._generation, self.counts, self.intake.digests(), self.jobs.state(), files
+        )
 
-    def _restore(self, saved: Mapping[str, Any]) -> None:
-        self._generation = int(saved["generation"])
-        self.counts.restore(saved["counts"])
-        self.intake.restore(saved["seen"])
-        self.jobs.restore(saved["jobs"], time.monotonic())
-        files = {known["path"]: known for known in saved["files"] if known}
+    def _restore(self, saved: WatchState) -> None:
+        self._generation = saved.generation
+        self.counts.restore(saved.counts)
+        self.intake.restore(saved.seen)
+        self.jobs.restore(saved.jobs, time.monotonic())
+        files = {known["path"]: known for known in saved.files}
         for source in self.sources:
             if source.address in files:
                 source.restore(files[source.address])

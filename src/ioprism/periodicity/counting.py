@@ -33,17 +33,11 @@ class BeatTemplate:
     lengths: tuple[float, float]  # from the shortest to the longest
     levels: tuple[float, float]  # from the lowest to the highest
 
-    def alike(self, length: float, level: float) -> bool:
-        """Whether a phase is as long and as high as the others."""
-        return (
-            self.lengths[0] <= length <= self.lengths[1]
-            and self.levels[0] <= level <= self.levels[1]
-        )
-
     def next_beat(self, here: Beat, *, start: float, end: float, level: float) -> Beat | None:
         """This phase as the next beat, or None if it is not one."""
-        alike = self.alike(end - start, level)
-        longer = end - start > self.lengths[1] and level >= self.levels[0]
+        (shortest, longest), (lowest, highest) = self.lengths, self.levels
+        alike = shortest <= end - start <= longest and lowest <= level <= highest
+        longer = end - start > longest and level >= lowest
         for periods in (1, 2):
             by_start = abs(start - here.start - periods * self.period)
             by_end = abs(end - here.end - periods * self.period)
@@ -56,19 +50,6 @@ class BeatTemplate:
                 begin = start if by_start <= by_end else end - self.length
                 return Beat(begin, begin + self.length, periods)
         return None
-
-    def including(self, lengths: FloatArray, levels: FloatArray) -> BeatTemplate:
-        """The same, for phases that may be as long and as high as these, too."""
-        return replace(
-            self,
-            lengths=_wider(self.lengths, lengths, limits.SAME_LENGTH),
-            levels=_wider(self.levels, levels, limits.SAME_LEVEL),
-        )
-
-
-def _wider(limits: tuple[float, float], values: FloatArray, margin: float) -> tuple[float, float]:
-    low, high = (1.0 - margin) * float(values.min()), (1.0 + margin) * float(values.max())
-    return min(limits[0], low), max(limits[1], high)
 
 
 def count_beats(
@@ -99,16 +80,11 @@ def count_beats(
     change = np.flatnonzero(np.diff(steady, prepend=False, append=False))
     longest = 2 * int(np.argmax(change[1::2] - change[0::2]))
     seed = range(first + int(change[longest]), first + int(change[longest + 1]) + 1)
-    pattern = _pattern(phases, seed, typical, tolerance)
-    trimmed = _trim_edges(phases, seed, pattern)
     late = np.abs(np.diff(phases.starts) - typical)
-    if trimmed == seed and late.max() < typical / 2 and np.mean(late > tolerance) <= limits.MINOR:
+    if late.max() < typical / 2 and np.mean(late > tolerance) <= limits.MINOR:
         # No phase is missing or extra, and nearly all are on time.
         return _as_beats(phases, range(len(phases)))
-    # What a phase between typical ones is like, one at the edges may be, too.
-    inner = slice(trimmed.start, trimmed.stop)
-    lengths = phases.ends[inner] - phases.starts[inner]
-    counted = _count(phases, trimmed, pattern.including(lengths, phases.levels[inner]))
+    counted = _count(phases, seed, _pattern(phases, seed, typical, tolerance))
     return counted if len(counted) >= limits.MOST * len(every) else every
 
 
@@ -142,15 +118,6 @@ def _pattern(phases: SignalPhases, seed: range, period: float, tolerance: float)
         lengths=(length - off_length, length + off_length),
         levels=(level - off_level, level + off_level),
     )
-
-
-def _trim_edges(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> range:
-    """The seed without phases at its edges that only happen to be on time."""
-    chosen = slice(seed.start, seed.stop)
-    lengths = (phases.ends[chosen] - phases.starts[chosen]).tolist()
-    known = zip(seed, lengths, phases.levels[chosen].tolist(), strict=True)
-    alike = [i for i, length, level in known if pattern.alike(length, level)]
-    return range(alike[0], alike[-1] + 1) if len(alike) >= limits.MIN_PHASES else seed
 
 
 def _count(phases: SignalPhases, seed: range, pattern: BeatTemplate) -> list[Beat]:

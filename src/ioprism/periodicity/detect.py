@@ -59,17 +59,14 @@ def _combine_answers(by_phases: Period, by_spectrum: Period) -> Period:
     """One answer where phases and spectrum agree.
 
     A serial stream, one request after the other, has a peak in its spectrum, too: its phases
-    count, and a clear line confirms them. Otherwise steady phases, which have edges, show best
-    where the period begins and ends, and the stronger evidence decides how certain it is.
+    count, and a clear line confirms them. Otherwise phases, which have edges, show best where the
+    period begins and ends, and the stronger evidence decides how certain it is.
     """
     chance = by_spectrum.false_alarm_probability
     busy = sum(end - start for start, end in by_phases.phases) / len(by_phases.phases)
     if busy > (1.0 - limits.QUARTER) * by_phases.seconds and by_phases.alike:
         clear = chance <= limits.NEGLIGIBLE_CHANCE
         return _divide_chance(by_phases, limits.LOOP_FACTOR) if clear else by_phases
-    steady = by_phases.spread <= limits.MAX_OFFSET * by_phases.seconds
-    if not steady or by_phases.seconds_held < limits.MOST * by_spectrum.seconds_held:
-        return min(by_phases, by_spectrum, key=_least_chance)
     least = min(chance, by_phases.false_alarm_probability)
     return replace(by_phases, false_alarm_probability=least)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -182,14 +181,14 @@ class PredictionOutcome:
     on_time: bool
 
 
+@dataclass(slots=True, eq=False)
 class PredictionRecord:
     """Compares phases with what was predicted for them."""
 
-    def __init__(self) -> None:
-        self.errors: deque[float] = deque(maxlen=KEPT_ANSWERS)  # shares of the period
-        self.outcomes: deque[PredictionOutcome] = deque(maxlen=KEPT_ANSWERS)
-        self._last_start = -math.inf
-        self._expected: tuple[float, float] | None = None  # start and period, in seconds
+    errors: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_ANSWERS))  # of a period
+    outcomes: deque[PredictionOutcome] = field(default_factory=lambda: deque(maxlen=KEPT_ANSWERS))
+    _last_start: float = -math.inf
+    _expected: tuple[float, float] | None = None  # start and period, in seconds
 
     def observe(self, start: float, *, now: float) -> None:
         """Note when the latest phase began, and what time it is, in seconds."""
@@ -218,27 +217,6 @@ class PredictionRecord:
         """Restart with another period; earlier outcomes are kept for display."""
         self.errors.clear()
         self._expected = None
-
-    def state(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return {
-            "errors": list(self.errors),
-            "outcomes": [[one.due, one.came, one.on_time] for one in self.outcomes],
-            "last_start": self._last_start,
-            "expected": None if self._expected is None else list(self._expected),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> PredictionRecord:
-        """Return the record that `state` described."""
-        record = cls()
-        record.errors.extend(float(error) for error in state["errors"])
-        record.outcomes.extend(PredictionOutcome(*one) for one in state.get("outcomes", ()))
-        record._last_start = float(state["last_start"])
-        if state["expected"] is not None:
-            due, period = state["expected"]
-            record._expected = (float(due), float(period))
-        return record
 
     def _confidence(self, period: Period) -> float:
         """The probability that the next phase is on time.

@@ -115,13 +115,12 @@ def period_table(
     *,
     format_name: str | None = None,
     reading: Reading | None = None,
-    processes: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> PeriodTable:
     """Find the periods of many jobs, each group of paths being one, on all cores."""
     work = partial(_attempt, settings=settings, format_name=format_name, reading=reading)
     rows = []
-    for row in map_in_processes(work, groups, crashed=_crashed_job, processes=processes):
+    for row in map_in_processes(work, groups, crashed=_crashed_job):
         rows.append(row)
         progress(len(rows))
     jobs = [row for row in rows if isinstance(row, JobPeriod)]

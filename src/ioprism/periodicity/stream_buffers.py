@@ -7,38 +7,37 @@ long as they are few, so that the last answer can be that of the whole trace.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import AnalysisError
 from ioprism.model.arrays import FloatArray, Signal, median
-from ioprism.model.result import pick
 from ioprism.periodicity.sampling import MAX_SPACING_ERROR, sample
 from ioprism.views.bandwidth import steps_of_intervals
 
 FINEST_BIN = 2.0**-10  # seconds, the width of the finest bins
 BINS = 2048  # bins of a level; half of them move on when it is full
+HISTORY_BINS = 2**15  # of each direction of a whole job, 0.25 MiB
 MAX_LEVELS = 24  # half a year in the coarsest
 MAX_SIGNAL_SAMPLES = 2 * BINS
 MAX_EXACT_SAMPLES = BINS // 8  # of a metric; each of so few is known in eight bins at least
 SHORTEST_REQUEST = 1e-6  # seconds; a request that takes no measurable time is given this much
 
 
-NUMBERS = ("finest", "start", "end", "total", "too_old")  # of a ring, kept in its state
-
-
+@dataclass(slots=True, eq=False, kw_only=True)
 class Level:
     """Bins of one width; bin ``i`` covers ``(base + i) * width`` onwards."""
 
-    __slots__ = ("base", "values", "width")
+    width: float
+    base: int
+    values: FloatArray = field(default_factory=lambda: np.zeros(BINS))
 
-    def __init__(self, *, width: float, base: int, values: FloatArray | None = None) -> None:
-        self.width = width
-        self.base = base
-        self.values = np.zeros(BINS) if values is None else values
+    def __post_init__(self) -> None:
+        """Refuse what a damaged state may hold."""
+        if len(self.values) not in (BINS, HISTORY_BINS) or not np.isfinite(self.values).all():
+            raise ValueError(f"a level has {len(self.values)} bins instead of {BINS}")
 
     @property
     def begin(self) -> float:
@@ -68,16 +67,16 @@ class Level:
         self.values[low:high] += filled[: high - low]
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Ring:
     """Amounts over time, coarser in the past."""
 
-    def __init__(self, *, finest: float = FINEST_BIN) -> None:
-        self.levels: list[Level] = []
-        self.finest = finest
-        self.start = math.inf  # of the earliest amount, in seconds
-        self.end = -math.inf  # of the latest amount
-        self.total = 0.0  # all that was added, in bytes for a bandwidth
-        self.too_old = 0.0  # what came too late to be kept
+    levels: list[Level] = field(default_factory=list)
+    finest: float = FINEST_BIN
+    start: float = math.inf  # of the earliest amount, in seconds
+    end: float = -math.inf  # of the latest amount
+    total: float = 0.0  # all that was added, in bytes for a bandwidth
+    too_old: float = 0.0  # what came too late to be kept
 
     def add(self, start: FloatArray, end: FloatArray, amount: FloatArray) -> None:
         """Spread each amount evenly from its start to its end (seconds, finite, ordered)."""
@@ -129,26 +128,6 @@ class Ring:
         bins = fine.start + fine.interval * np.arange(len(fine.values) + 1)
         volume = np.concatenate(([0.0], np.cumsum(fine.values))) * fine.interval
         return Signal(float(edges[0]), length, np.diff(np.interp(edges, bins, volume)) / length)
-
-    def state(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return {
-            **pick(self, *NUMBERS),
-            "levels": [[level.base, level.values.astype("<f8").tobytes()] for level in self.levels],
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Ring:
-        """Return the ring that `state` described; ValueError if it cannot have."""
-        ring = cls()
-        for name in NUMBERS:
-            setattr(ring, name, float(state[name]))
-        for depth, (base, values) in enumerate(state["levels"]):
-            array = np.frombuffer(values, "<f8").astype(np.float64)
-            if len(array) != BINS or not np.isfinite(array).all():
-                raise ValueError(f"level {depth} has {len(array)} bins instead of {BINS}")
-            ring.levels.append(Level(width=ring.finest * 2**depth, base=int(base), values=array))
-        return ring
 
     def _grid(self, start: float, shortest: float) -> tuple[int, int, int]:
         """The level that covers all from a moment on, its first bin and the one past the end."""
@@ -223,14 +202,14 @@ MAX_OBSERVED = 64  # pieces of a batch; enough to tell and cheap enough for ever
 HALVED_AFTER = 4096  # pieces, after which old ones count half
 
 
+@dataclass(slots=True, eq=False)
 class Grain:
     """Watches how pieces follow each other."""
 
-    def __init__(self) -> None:
-        self._pieces = 0
-        self._tiled = 0
-        self._length = 0.0
-        self._last_end = np.nan
+    _pieces: int = 0
+    _tiled: int = 0
+    _length: float = 0.0
+    _last_end: float = math.nan
 
     @property
     def seconds(self) -> float:
@@ -257,27 +236,15 @@ class Grain:
         self._length = length
         self._last_end = float(end[-1])
 
-    def state(self) -> Sequence[float]:
-        """Return everything as plain values."""
-        return (self._pieces, self._tiled, self._length, self._last_end)
-
-    @classmethod
-    def from_state(cls, state: Sequence[float]) -> Grain:
-        """Return what `state` described."""
-        grain = cls()
-        pieces, tiled, grain._length, grain._last_end = state
-        grain._pieces, grain._tiled = int(pieces), int(tiled)
-        return grain
-
 
 MAX_REQUESTS = 2**14  # 0.4 MiB, as much as the bins of a long job; more are added up in bins
-HISTORY_BINS = 2**15  # of each direction, 0.25 MiB
 UNKNOWN, READ, WRITE = range(3)
 CODES = {None: UNKNOWN, "read": READ, "write": WRITE}
 
 Codes = npt.NDArray[np.int8]
 
 
+@dataclass(slots=True, eq=False)
 class RequestHistory:
     """Requests with their directions; bins over the whole job once there are too many of them.
 
@@ -285,11 +252,11 @@ class RequestHistory:
     each message would leave a heap full of holes.
     """
 
-    def __init__(self) -> None:
-        self._count = 0
-        self._numbers = np.empty((3, 0))  # start and end in seconds, amount in bytes
-        self._codes = np.empty(0, np.int8)
-        self._bins: dict[int, Level] = {}  # by direction, all as wide and long
+    _count: int = 0
+    # Start and end in seconds, amount in bytes.
+    _numbers: FloatArray = field(default_factory=lambda: np.empty((3, 0)))
+    _codes: Codes = field(default_factory=lambda: np.empty(0, np.int8))
+    _bins: dict[int, Level] = field(default_factory=dict)  # by direction, all as wide and long
 
     @property
     def complete(self) -> bool:
@@ -386,34 +353,6 @@ class RequestHistory:
                 start = level.begin + level.width * low
                 signals[name] = Signal(start, level.width, own[low:high] / level.width)
         return signals
-
-    def state(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        fields = [values.tobytes() for values in self._requests()]
-        bins = [
-            [code, level.width, level.base, level.values.astype("<f8").tobytes()]
-            for code, level in self._bins.items()
-        ]
-        return {"fields": fields, "bins": bins}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any] | None) -> RequestHistory:
-        """Return what `state` described; an older state has none."""
-        history = cls()
-        if state is None:
-            return history
-        numbers = [np.frombuffer(field, "<f8").astype(np.float64) for field in state["fields"][:3]]
-        codes = np.frombuffer(state["fields"][3], np.int8)
-        if len({len(codes), *map(len, numbers)}) > 1:
-            raise ValueError("the requests that were kept differ in number")
-        if len(codes):
-            history.add(numbers[0], numbers[1], numbers[2], codes)
-        for code, width, base, content in state.get("bins", ()):
-            values = np.frombuffer(content, "<f8").astype(np.float64)
-            if len(values) != HISTORY_BINS or not np.isfinite(values).all():
-                raise ValueError(f"{len(values)} bins were kept instead of {HISTORY_BINS}")
-            history._bins[int(code)] = Level(width=float(width), base=int(base), values=values)
-        return history
 
 
 def _rebin(level: Level, width: float, base: int) -> Level:

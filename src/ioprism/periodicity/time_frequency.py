@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ioprism.errors import MissingPackageError, UsageError
-from ioprism.model.arrays import FloatArray, Signal
+from ioprism.model.arrays import FloatArray, Signal, unite
 from ioprism.periodicity import dft, harmonic, limits
 from ioprism.periodicity.results import Period
 from ioprism.periodicity.sampling import MIN_SAMPLES
@@ -221,62 +221,48 @@ PADDING = 4
 WINDOW_COLUMNS, WINDOW_ROWS = 512, 96  # of a picture, and samples in a window of it at most
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """The strongest frequency in one window of time."""
-
-    start: float  # seconds
-    end: float
-    frequency: float  # Hz; 0 if nothing happens in the window
-
-
 def find_in_windows(signal: Signal) -> Period | None:
     """Return the period that most windows agree on, valid where they do."""
     spectrum = periodogram(signal)
     whole = harmonic.find_period(signal)
     if spectrum is None or whole is None:
         return None
-    moments = period_over_time(signal, window=PERIODS_PER_WINDOW * whole.seconds)
-    agreeing = [
-        moment
-        for moment in moments
-        if moment.frequency > 0.0
-        and abs(moment.frequency - whole.frequency) <= 1.0 / (moment.end - moment.start)
-    ]
-    if not agreeing:
+    starts, ends, frequencies = frequency_over_time(
+        signal, window=PERIODS_PER_WINDOW * whole.seconds
+    )
+    agrees = np.abs(frequencies - whole.frequency) <= 1.0 / (ends - starts)
+    agrees &= frequencies > 0.0
+    if not agrees.any():
         return None
-    frequencies = np.array([moment.frequency for moment in agreeing])
     frequency = harmonic.at_frequency(spectrum, whole.frequency).frequency
     period = harmonic.describe(
-        signal, spectrum, frequency, method="stft", confidence=len(agreeing) / len(moments)
+        signal, spectrum, frequency, method="stft", confidence=float(agrees.mean())
     )
-    ranges: list[tuple[float, float]] = []
-    for moment in agreeing:
-        if ranges and moment.start <= ranges[-1][1]:
-            ranges[-1] = (ranges[-1][0], moment.end)
-        else:
-            ranges.append((moment.start, moment.end))
+    first, last = unite(starts[agrees], ends[agrees])
     return replace(
         period,
-        spread=float((1.0 / frequencies).std()),
-        valid_ranges=tuple(ranges),
-        repetitions=int(sum(end - start for start, end in ranges) / period.seconds + 1e-9),
+        spread=float((1.0 / frequencies[agrees]).std()),
+        valid_ranges=tuple(zip(first.tolist(), last.tolist(), strict=True)),
+        repetitions=int(float((last - first).sum()) / period.seconds + 1e-9),
     )
 
 
-def period_over_time(signal: Signal, *, window: float) -> tuple[Moment, ...]:
-    """Find the strongest frequency in overlapping windows of a length (seconds)."""
+def frequency_over_time(
+    signal: Signal, *, window: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Find the strongest frequency in overlapping windows of a length (seconds).
+
+    Returns:
+        When windows start and end, in seconds, and the frequency in Hz; 0 if nothing happens.
+    """
     samples = min(len(signal.values), max(MIN_WINDOW, round(window / signal.interval)))
     step = max(1, samples // PERIODS_PER_WINDOW)
     power = _power_in_windows(signal.values, samples, step)
     power[:, : math.ceil(PADDING * limits.MIN_SPECTRUM_REPETITIONS)] = 0.0
-    starts = signal.start + signal.interval * step * np.arange(len(power))
+    starts = signal.start + signal.interval * step * np.arange(len(power), dtype=np.float64)
     length = samples * signal.interval
-    frequencies = power.argmax(axis=1) / (PADDING * length)
-    return tuple(
-        Moment(start, start + length, frequency)
-        for start, frequency in zip(starts.tolist(), frequencies.tolist(), strict=True)
-    )
+    frequencies = power.argmax(axis=1).astype(np.float64) / (PADDING * length)
+    return starts, starts + length, frequencies
 
 
 def _power_in_windows(values: FloatArray, samples: int, step: int) -> FloatArray:

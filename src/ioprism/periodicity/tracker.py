@@ -10,14 +10,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
-
-from msgspec import convert
+from dataclasses import dataclass, field, replace
 
 from ioprism.model.arrays import FloatArray, Signal
-from ioprism.model.result import pick
 from ioprism.periodicity import limits, looks
 from ioprism.periodicity.describe import first_due, predict_next_phase
 from ioprism.periodicity.detect import Options
@@ -32,8 +27,6 @@ from ioprism.periodicity.stream_buffers import Codes, Grain, RequestHistory, Rin
 # answers per second are of no use to a scheduler, however short the period.
 MIN_ANALYSIS_STEP = 0.25
 ANALYSES_PER_SPAN = 32  # of the window, until a period is known
-# Attributes of a tracker that its state holds as they are.
-SAVED = ("window", "equal", "suspected", "rival", "last_beat", "spectrum_due", "spectrum_looks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +71,27 @@ class Look:
     period: Period | None
 
 
+@dataclass(slots=True, eq=False)
 class Tracker:
     """Follows the period of one job in bounded memory."""
 
-    def __init__(self, settings: TrackerSettings = TrackerSettings()) -> None:
-        self.settings = settings
-        self.ring = Ring()
-        self.grain = Grain()
-        self.record = looks.PredictionRecord()
-        self.history = RequestHistory()
-        self.latest: Prediction | None = None
-        self._window = -math.inf  # where the stretch begins that is looked at
-        self._period: Period | None = None
-        self._answers: deque[float | None] = deque(maxlen=looks.KEPT_ANSWERS)
-        self._equal = 0  # answers in a row
-        self._suspected: float | None = None  # when a change may have happened
-        self._last_beat: float | None = None  # when the latest phase of the period began
-        self._rival: float | None = None  # seconds, another period that was found once
-        self._seen: tuple[int, ...] = ()  # what the latest look depended on
-        self._due = -math.inf  # when the next analysis is worth its cost
-        self._spectrum_due = 0.0  # length of the window, in seconds
-        self._spectrum_looks = 0
+    settings: TrackerSettings = TrackerSettings()
+    ring: Ring = field(default_factory=Ring)
+    grain: Grain = field(default_factory=Grain)
+    record: looks.PredictionRecord = field(default_factory=looks.PredictionRecord)
+    history: RequestHistory = field(default_factory=RequestHistory)
+    latest: Prediction | None = None
+    _window: float = -math.inf  # where the stretch begins that is looked at
+    _period: Period | None = None
+    _answers: deque[float | None] = field(default_factory=lambda: deque(maxlen=looks.KEPT_ANSWERS))
+    _equal: int = 0  # answers in a row
+    _suspected: float | None = None  # when a change may have happened
+    _last_beat: float | None = None  # when the latest phase of the period began
+    _rival: float | None = None  # seconds, another period that was found once
+    _seen: tuple[int, ...] = ()  # what the latest look depended on
+    _due: float = -math.inf  # when the next analysis is worth its cost
+    _spectrum_due: float = 0.0  # length of the window, in seconds
+    _spectrum_looks: int = 0
 
     def add(
         self, start: FloatArray, end: FloatArray, amount: FloatArray, codes: Codes | None = None
@@ -348,41 +341,3 @@ class Tracker:
             change=None,
             final=False,
         )
-
-    def state(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return {
-            "ring": self.ring.state(),
-            "grain": list(self.grain.state()),
-            "record": self.record.state(),
-            "history": self.history.state(),
-            "period": None if self._period is None else asdict(self._period),
-            "answers": list(self._answers),
-            **{name: getattr(self, f"_{name}") for name in SAVED},
-            "latest": None
-            if self.latest is None
-            else pick(self.latest, "time", "window", "next_phase"),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], settings: TrackerSettings) -> Tracker:
-        """Return the tracker that `state` described, with its last answer."""
-        tracker = cls(settings)
-        tracker.ring = Ring.from_state(state["ring"])
-        tracker.grain = Grain.from_state(state["grain"])
-        tracker.record = looks.PredictionRecord.from_state(state["record"])
-        tracker.history = RequestHistory.from_state(state.get("history"))
-        tracker._period = convert(state["period"], Period | None)
-        tracker._answers.extend(state["answers"])
-        for name in SAVED:
-            setattr(tracker, f"_{name}", state[name])
-        latest = state.get("latest")
-        if latest is not None:
-            tracker.latest = Prediction(
-                time=latest["time"],
-                window=tuple(latest["window"]),
-                period=tracker._period,
-                next_phase=convert(latest["next_phase"], ExpectedPhase | None),
-                probabilities=looks.frequency_ranges(tracker._answers),
-            )
-        return tracker

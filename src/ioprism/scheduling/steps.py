@@ -31,15 +31,15 @@ START_UP = (0.1, 3.0)  # of a usual step: how long a job computes before its fir
 MOST_STEPS = 20_000  # of a job; then they are repeated
 
 
-def three_magnitudes(*, load: float = 0.8, each: int = 4) -> Workload:
+def three_magnitudes(*, load: float = 0.8) -> Workload:
     """Periods of about 10, 100 and 1000 s, mixed, as in the IO-Sets paper.
 
     Args:
         load: share of the time in which the file system would be busy without waiting.
-        each: jobs of each magnitude.
     """
-    share = load / (3 * each)
     names = (("fast", 10.0), ("middle", 100.0), ("slow", 1000.0))
+    each = 4  # jobs of a magnitude
+    share = load / (each * len(names))
     return Workload(tuple(JobClass(name, each, period, share) for name, period in names))
 
 

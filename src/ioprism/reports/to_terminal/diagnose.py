@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,12 +113,7 @@ def show_diagnosis(
             f"Up to {format_seconds(one.seconds)} of healthy I/O could overlap with computation: "
             "asynchronous writes, or staging on the node.",
         )
-    if verdict.not_checked:
-        heading(console, "Not checked")
-        for needs in dict.fromkeys(missing.needs for missing in verdict.not_checked):
-            codes = [missing.code for missing in verdict.not_checked if missing.needs == needs]
-            line = f"{', '.join(codes)}: needs {needs}"
-            prose(console, Text(line), indent=2)
+    _show_unchecked(verdict.not_checked, console, title="Not checked")
 
 
 def _core_hours(verdict: Verdict) -> str:
@@ -261,6 +257,7 @@ def _show_briefly(
 
 
 DETAILS = 3  # worst files or ranks of each finding; all with --all
+MOST_UNCHECKED = 3  # rules of each kind of missing data; all with --all
 
 
 def show_insights(
@@ -285,7 +282,9 @@ def show_insights(
             prose(console, headline(finding), indent=2)
             if everything:
                 details(finding)
-    _show_unchecked(insights.not_checked, console, everything=everything)
+    title = f"Not checked: {format_counted(len(insights.not_checked), 'rule')}"
+    most = None if everything else MOST_UNCHECKED
+    _show_unchecked(insights.not_checked, console, title=title, most=most)
 
 
 def _show_serious(
@@ -322,15 +321,15 @@ def detail(row: Mapping[str, object]) -> Text:
     return Text(", ".join(parts), style="dim", overflow="fold")
 
 
-def _show_unchecked(unchecked: Sequence[NotChecked], console: Console, *, everything: bool) -> None:
-    if not unchecked:
-        return
-    by_need: dict[str, list[str]] = {}
-    for one in unchecked:
-        by_need.setdefault(one.needs, []).append(one.code)
-    heading(console, f"Not checked: {format_counted(len(unchecked), 'rule')}")
-    for needs, codes in by_need.items():
-        shown = codes if everything else codes[:3]
+def _show_unchecked(
+    unchecked: Sequence[NotChecked], console: Console, *, title: str, most: int | None = None
+) -> None:
+    """Print what the log would have to hold for each of the checks, at most so many of them."""
+    if unchecked:
+        heading(console, title)
+    for needs in dict.fromkeys(one.needs for one in unchecked):
+        codes = [one.code for one in unchecked if one.needs == needs]
+        shown = codes[:most]
         more = f" and {len(codes) - len(shown)} more" if len(codes) > len(shown) else ""
         prose(console, Text(f"{', '.join(shown)}{more}: needs {needs}"), indent=2)
 
@@ -340,16 +339,14 @@ def show_jobs(
 ) -> None:
     """Print a table of jobs and codes: which findings come up where, and how seriously."""
     listed = list(jobs)
-    tally: dict[str, dict[Severity, int]] = {}
-    for _, _, insights in listed:
-        for finding in insights.findings:
-            counts = tally.setdefault(finding.code, {})
-            counts[finding.severity] = counts.get(finding.severity, 0) + 1
+    findings = [finding for _, _, insights in listed for finding in insights.findings]
+    tally = Counter((finding.code, finding.severity) for finding in findings)
+    codes = list(dict.fromkeys(finding.code for finding in findings))
+    codes.sort(key=lambda code: [-tally[code, level] for level in Severity])
     heading(console, format_counted(len(listed), "job"))
-    codes = sorted(tally, key=lambda code: [-tally[code].get(level, 0) for level in Severity])
     columns = ("code", *(level.value for level in Severity))
     rows = [
-        (code, *(format_count(n) if (n := tally[code].get(level, 0)) else "" for level in Severity))
+        (code, *(format_count(n) if (n := tally[code, level]) else "" for level in Severity))
         for code in codes
     ]
     table(console, columns, rows)

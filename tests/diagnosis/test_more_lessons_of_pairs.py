@@ -211,19 +211,30 @@ def _three_ranks(*, queue: bool) -> Rows:
 
 
 def test_threads_of_a_loader_hide_what_larger_requests_would_gain(tmp_path: Path) -> None:
-    found = of_counters(trace_of(calls(_four_threads())), tmp_path)
+    found = of_counters(trace_of(calls(_threads(4, 16e-3))), tmp_path)
 
     assert not found.causes
 
 
-def _four_threads() -> Rows:
-    """Four threads read a file each in two requests, at the same time, while others compute."""
+def test_threads_with_files_in_use_at_the_same_time_prefetch_already() -> None:
+    alone, together = (
+        {one.code for one in diagnose(trace_of(calls(rows))).causes}
+        for rows in (_threads(1, 45e-3), _threads(4, 45e-3))
+    )
+
+    assert "no-prefetch" in alone
+    assert "no-prefetch" not in together
+
+
+def _threads(number: int, seconds: float) -> Rows:
+    """40 times, so many threads read four files in two requests each, and the process computes."""
     for batch in range(40):
-        for thread in range(4):
+        for file in range(4):
+            begin = 1 + batch * (0.1 + 8.5 * seconds / number)
             for half in range(2):
                 yield {
-                    "start": 1 + batch * 0.2 + half * 17e-3, "seconds": 16e-3,
-                    "file": 4 * batch + thread, "operation": "read",
+                    "start": begin + (2 * (file // number) + half) * 1.01 * seconds,
+                    "seconds": seconds, "file": 4 * batch + file, "operation": "read",
                     "offset": half * 2**17, "bytes": 2**17,
                 }  # fmt: skip
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from ioprism import Verdict, diagnose
@@ -181,3 +182,111 @@ def _one_size(size: int) -> Rows:
                 "start": 1 + number * 11.1e-3, "seconds": 11e-3, "process": rank, "file": rank,
                 "operation": "read", "offset": number * size, "bytes": size,
             }  # fmt: skip
+
+
+@pytest.mark.parametrize(("queue", "expected"), [(False, "slow-rank"), (True, "")])
+def test_one_of_three_ranks_is_slow_if_it_is_not_the_last_of_a_queue(
+    tmp_path: Path, queue: bool, expected: str
+) -> None:
+    found = of_counters(trace_of(calls(_three_ranks(queue=queue))), tmp_path)
+
+    assert first(found) == expected
+    assert not expected or found.causes[0].culprit["ranks"] == [1]
+
+
+def _three_ranks(*, queue: bool) -> Rows:
+    """In six steps, rank 1 takes five times as long; or one server serves it after the others."""
+    for step in range(6):
+        for turn, rank in enumerate((0, 2, 1)):
+            each = 50e-3 if rank == 1 and not queue else 10e-3
+            waited = turn * 80e-3 if queue else 0.0
+            now = 1.0 + step
+            for number in range(8):
+                seconds = each + (waited if number == 0 else 0.0) + 1e-5 * step * rank
+                yield {
+                    "start": now, "seconds": seconds, "process": rank, "file": 3 * step + rank,
+                    "operation": "write", "offset": number * 2**20, "bytes": 2**20,
+                }  # fmt: skip
+                now += seconds
+
+
+def test_threads_of_a_loader_hide_what_larger_requests_would_gain(tmp_path: Path) -> None:
+    found = of_counters(trace_of(calls(_threads(4, 16e-3))), tmp_path)
+
+    assert not found.causes
+
+
+def test_threads_with_files_in_use_at_the_same_time_prefetch_already() -> None:
+    alone, together = (
+        {one.code for one in diagnose(trace_of(calls(rows))).causes}
+        for rows in (_threads(1, 45e-3), _threads(4, 45e-3))
+    )
+
+    assert "no-prefetch" in alone
+    assert "no-prefetch" not in together
+
+
+def _threads(number: int, seconds: float) -> Rows:
+    """40 times, so many threads read four files in two requests each, and the process computes."""
+    for batch in range(40):
+        for file in range(4):
+            begin = 1 + batch * (0.1 + 8.5 * seconds / number)
+            for half in range(2):
+                yield {
+                    "start": begin + (2 * (file // number) + half) * 1.01 * seconds,
+                    "seconds": seconds, "file": 4 * batch + file, "operation": "read",
+                    "offset": half * 2**17, "bytes": 2**17,
+                }  # fmt: skip
+
+
+@pytest.mark.parametrize("slow", [{3}, {3, 4, 5}])
+def test_a_single_slow_phase_may_be_an_incident(slow: set[int]) -> None:
+    found = diagnose(trace_of(calls(_steps(slow))))
+
+    assert ("interference" in {one.code for one in found.causes}) is (len(slow) > 1)
+    assert ("interference" in {one.code for one in found.possible}) is (len(slow) == 1)
+
+
+def _steps(slow: set[int]) -> Rows:
+    for step in range(12):
+        seconds = 40e-3 if step in slow else 8e-3
+        for rank in range(4):
+            for number in range(8):
+                yield {
+                    "start": 0.5 + 0.7 * step + number * seconds * 1.01,
+                    "seconds": seconds * (1 + 0.01 * rank), "process": rank,
+                    "file": 4 * step + rank, "operation": "write",
+                    "offset": number * 2**20, "bytes": 2**20,
+                }  # fmt: skip
+
+
+@pytest.mark.parametrize("writers", [1, 4])
+def test_collective_calls_in_small_pieces_are_named_whoever_writes_them(
+    tmp_path: Path, writers: int
+) -> None:
+    events = calls(_collective(writers))
+    together = pl.col("layer").cast(pl.String) == "mpiio"
+    found = of_counters(trace_of(events.with_columns(collective=together)), tmp_path)
+
+    assert first(found) == "collective-not-aggregated"
+    assert found.causes[0].saving.seconds == pytest.approx(3 * 1.28, rel=0.2)
+
+
+def _collective(writers: int) -> Rows:
+    """Four ranks write 8 MiB together, three times; it reaches storage in pieces of 16 KiB."""
+    for step in range(3):
+        begin, same = 1 + 2 * step, {"file": step, "operation": "write"}
+        for rank in range(4):
+            yield {
+                **same, "start": begin, "seconds": 1.3, "process": rank, "layer": "mpiio",
+                "function": "MPI_File_write_all", "offset": rank * 2**21, "bytes": 2**21,
+            }  # fmt: skip
+            if rank < writers:
+                number = 512 // writers
+                each = 1.28 / number
+                for piece in range(number):
+                    yield {
+                        **same, "start": begin + piece * each, "seconds": each * 0.99,
+                        "process": rank, "offset": (rank * number + piece) * 2**14,
+                        "bytes": 2**14,
+                    }  # fmt: skip

@@ -169,8 +169,12 @@ class Evidence:
 
 def sum_by(keys: Iterable[int], values: Iterable[N]) -> dict[int, N]:
     """Add up values by key."""
-    sums: dict[int, N] = {}
-    for key, value in zip(keys, values, strict=True):
+    pairs = list(zip(keys, values, strict=True))
+    sums: dict[int, N] = dict(pairs)
+    if len(sums) == len(pairs):  # in most logs of many files, each has one record
+        return sums
+    sums.clear()
+    for key, value in pairs:
         sums[key] = sums.get(key, 0) + value
     return sums
 

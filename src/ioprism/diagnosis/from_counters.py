@@ -60,7 +60,7 @@ def observe_counters(evidence: Evidence, limits: Limits) -> Observed | None:
     backward, jumps = (np.concatenate([part[n] for part in parts])[order] for n in (2, 3))
     numbers = unique(rows.rank[rows.rank >= 0])
     ranked = np.where(rows.rank >= 0, np.searchsorted(numbers, rows.rank), ALL_RANKS)
-    rows = replace(rows, rank=ranked)
+    rows = replace(rows, rank=ranked, seconds=rows.seconds * _part_of_threads(rows))
     runtime = evidence.runtime or evidence.last_moment
     ranks = max(evidence.job.ranks or 1, int(numbers.max(initial=0)) + 1)
     phases, timed = _phases(rows, runtime, max(1, len(numbers)))
@@ -94,6 +94,24 @@ def observe_counters(evidence: Evidence, limits: Limits) -> Observed | None:
         streams=_streams(evidence),
     )
     return _with_stall(observed, evidence)
+
+
+def _part_of_threads(rows: CallRows) -> Floats:
+    """The part of each row's seconds by which it prolongs its rank's I/O.
+
+    Threads of a rank make calls at the same time: these take longer together than the time from
+    the first to the last call on each file shows.
+    """
+    timed = rows.moves_data & (rows.rank >= 0) & (rows.start > 0) & (rows.end > rows.start)
+    ranks = int(rows.rank.max(initial=0)) + 1
+    span = float(rows.end.max()) + 1.0
+    lift = rows.rank[timed] * span
+    begin, finish = unite(rows.start[timed] + lift, rows.end[timed] + lift)
+    rank = (begin / span).astype(np.int64)
+    lasting = np.bincount(rank, finish - begin, minlength=ranks)
+    spent = np.bincount(rows.rank[timed], rows.seconds[timed], minlength=ranks)
+    part = np.where(spent > 0, np.minimum(1.0, lasting / np.maximum(spent, 1e-12)), 1.0)
+    return np.where(rows.rank >= 0, part[np.maximum(rows.rank, 0)], 1.0)
 
 
 def _streams(evidence: Evidence) -> Ints:

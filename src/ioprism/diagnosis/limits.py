@@ -35,7 +35,7 @@ RANKS = "simulated ranks with and without barriers"
 
 
 # fmt: off
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Limits:
     """What checks compare with. Shares are from 0 to 1."""
 

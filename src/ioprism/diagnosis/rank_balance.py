@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -68,17 +68,19 @@ def called_entries(
     """
     upper = evidence.through_mpiio
     known = evidence.peers | {EVERYONE} if only_peers and evidence.peers else None
+    nothing: frozenset[int] = frozenset()
     below = [layer for layer in evidence.base_layers if layer != "mpiio"]
     for layer in ["mpiio", *below]:
-        if (usage := evidence.usages.get(layer)) is not None:
-            yield (
-                usage,
-                [
-                    place
-                    for place, (file, rank) in enumerate(zip(usage.file, usage.rank, strict=True))
-                    if (layer == "mpiio" or file not in upper) and (known is None or rank in known)
-                ],
-            )
+        if (usage := evidence.usages.get(layer)) is None:
+            continue
+        elsewhere = nothing if layer == "mpiio" else upper
+        others = nothing if known is None else set(usage.rank) - known
+        places: Iterable[int] = range(len(usage))
+        if elsewhere:
+            places = (place for place in places if usage.file[place] not in elsewhere)
+        if others:
+            places = (place for place in places if usage.rank[place] not in others)
+        yield usage, list(places)
 
 
 def aggregates(sizes: Collection[int], ranks: int) -> bool:

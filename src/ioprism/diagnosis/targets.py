@@ -71,7 +71,7 @@ class Files:
 
     def of_programs(self, files: Ints) -> set[int]:
         """Which of these files belong to programs and the system, by their names."""
-        return {int(file) for file in files if _program(self.path(int(file)))}
+        return {file for file in files.tolist() if _program(self.path(file))}
 
     def common_directory(self, files: Sequence[int], weights: Sequence[float]) -> str:
         """The deepest directory that holds most of these files, by weight."""

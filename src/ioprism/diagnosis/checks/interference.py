@@ -67,7 +67,7 @@ def _slow_sessions(observed: Observed) -> Proposal | None:
     if p_value > limits.significance or not _everywhere(rank, level, member, limits):
         return None
     slow = np.isin(np.arange(len(observed.phases)), present[inside])
-    if slow[0] and _is_cold(observed, slow):
+    if inside[0] and _is_cold(observed, slow):
         return None
     return _proposal(observed, slow, phase, rank, level, p_value)
 
@@ -91,13 +91,15 @@ def _proposal(
     usual = median(healthy) if len(healthy) else 0.0
     waiting = np.where(slow, np.minimum(observed.waiting_after(chain), usual), observed.waiting)
     likely = Scenario(chain, waiting=waiting)
+    # One slow phase may be an incident, or a cache that is full: others' I/O takes its time.
+    worst = likely if slow.sum() > 1 else Scenario(observed.own)
     changed = slow[observed.phase] & observed.rows.moves_data
     peers = ~changed & observed.rows.moves_data
     return Proposal(
         "interference",
         _span(observed, slow),
         slow[observed.phase],
-        Change(likely, likely, likely),
+        Change(likely, worst, likely),
         p_value,
         contrast(observed, changed, peers, "interference"),
         DECIDE,
@@ -187,6 +189,8 @@ def _slow_bins(observed: Observed, heat: HeatPhases) -> Iterator[Proposal]:
     if run is None:
         return
     slow = present[run[0] : run[1] + 1]
+    if run[0] == 0 and _is_cold(observed, np.ones(1, np.bool_)):
+        return
     healthy = np.setdiff1d(present, slow)
     longer = seconds - moved * float(np.mean(seconds[healthy] / moved[healthy]))
     if longer[slow].min() < least * heat.width or not _everywhere_in_bins(

@@ -10,10 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from ioprism.diagnosis.limits import MAJORITY, MINOR, NEARLY_ALL
+from ioprism.diagnosis.checks.requests import fixed_share
+from ioprism.diagnosis.limits import MINOR, NEARLY_ALL
 from ioprism.diagnosis.observed import LibraryFile, Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, propose
-from ioprism.diagnosis.rows import ALL_RANKS, METADATA, READ, WRITE, Flags, Floats, Ints, unique
+from ioprism.diagnosis.rows import (
+    ALL_RANKS,
+    METADATA,
+    READ,
+    WRITE,
+    Flags,
+    Floats,
+    unique,
+    weighted_median,
+)
 from ioprism.model.arrays import median, quantile
 from ioprism.model.verdict import Decision
 
@@ -34,13 +44,12 @@ def check(observed: Observed) -> Iterator[Proposal]:
             continue
         if not entry.collective:
             continue
-        writers = unique(rows.rank[mine])
-        if (writers == ALL_RANKS).any():
+        if entry.ranks > 1 and _is_scattered(observed, entry, mine):
+            scattered.append(entry)
+        elif (rows.rank[mine] == ALL_RANKS).any():
             yield from _one_aggregator(observed, entry, mine)
-        elif len(writers) > MAJORITY * entry.ranks and entry.ranks > 1:
-            scattered += [entry] if _is_scattered(observed, entry, mine) else []
         else:
-            yield from _few_aggregators(observed, entry, mine, writers)
+            yield from _few_aggregators(observed, entry, mine)
     yield from _not_aggregated(observed, scattered)
     yield from _read_modify_write(observed, sieved)
     if not observed.library_files and "offsets" in observed.detail:
@@ -174,10 +183,11 @@ def _rewritten_ranges(observed: Observed) -> Iterator[Proposal]:
 
 
 def _is_scattered(observed: Observed, entry: LibraryFile, mine: Flags) -> bool:
-    """Whether collective calls reach POSIX as many small pieces from all ranks."""
-    count = float(observed.rows.count[mine].sum())
-    size = median(observed.rows.mean_bytes[mine])
-    return count >= NEARLY_ALL * entry.calls and size < observed.limits.block
+    """Whether collective calls reach POSIX as many small pieces."""
+    rows = observed.rows
+    size = weighted_median(rows.mean_bytes[mine], rows.bytes[mine].astype(np.float64))
+    many = float(rows.count[mine].sum()) >= NEARLY_ALL * entry.calls
+    return many and size < observed.limits.block
 
 
 def _not_aggregated(observed: Observed, entries: list[LibraryFile]) -> Iterator[Proposal]:
@@ -185,17 +195,16 @@ def _not_aggregated(observed: Observed, entries: list[LibraryFile]) -> Iterator[
         return
     rows = observed.rows
     mine = np.isin(rows.file, [entry.file for entry in entries]) & rows.moves_data
-    # Large contiguous pieces: the fixed cost per piece and the locks go. What remains is at most
-    # what the quickest calls take, at least their bytes at the highest rate.
-    quick = quantile(rows.mean_seconds[mine], MINOR)
+    # In large contiguous pieces, the bytes remain; the fixed cost per piece and the locks go.
+    size = float(np.average(rows.mean_bytes[mine], weights=rows.count[mine]))
+    pieces = 1 - size / observed.limits.block
+
+    def scenario(fixed: float) -> Scenario:
+        return Scenario(np.where(mine, observed.own * (1 - fixed * pieces), observed.own))
+
+    likely, low, high = fixed_share(observed, mine, size)
+    change = Change(scenario(likely), scenario(low), scenario(high))
     asked = sum(sum(entry.asked) for entry in entries)
-
-    def scenario(part: float) -> Scenario:
-        return Scenario(
-            np.where(mine, np.minimum(observed.own, quick * part * rows.count), observed.own)
-        )
-
-    change = Change(scenario(1 - observed.limits.unsure[0]), scenario(1.0), scenario(0.0))
     facts = {
         "bytes_per_request": median(rows.mean_bytes[mine]),
         "asked_bytes": asked / max(1, sum(entry.calls for entry in entries)),
@@ -203,11 +212,9 @@ def _not_aggregated(observed: Observed, entries: list[LibraryFile]) -> Iterator[
     yield propose(observed, "collective-not-aggregated", mine, change, RECORD, facts)
 
 
-def _few_aggregators(
-    observed: Observed, entry: LibraryFile, mine: Flags, writers: Ints
-) -> Iterator[Proposal]:
+def _few_aggregators(observed: Observed, entry: LibraryFile, mine: Flags) -> Iterator[Proposal]:
     """Fewer ranks than nodes do the I/O of collective calls."""
-    nodes = observed.nodes
+    nodes, writers = observed.nodes, unique(observed.rows.rank[mine])
     if len(writers) >= nodes or len(writers) >= len(observed.files.targets(entry.file)) > 1:
         return  # one for each target: more of them would not reach more storage
     own = observed.by_rank(observed.own, mine)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ioprism.diagnosis.limits import MAJORITY, NEARLY_ALL, NEGLIGIBLE
+from ioprism.diagnosis.limits import MAJORITY, MINOR, NEARLY_ALL, NEGLIGIBLE
 from ioprism.diagnosis.observed import Observed
 from ioprism.diagnosis.replay import Change, Proposal, Scenario, propose
 from ioprism.diagnosis.rows import ALL_RANKS, READ, Flags, Floats, unique
@@ -94,6 +94,8 @@ def _by_pattern(observed: Observed) -> Iterator[Proposal]:
         return
     if (rows.rank[reads] == ALL_RANKS).any() or not _looks_like_training(observed):
         return
+    if _several_at_once(observed, reads):
+        return
     covered, first = np.zeros(len(rows)), np.zeros(len(rows), np.bool_)
     loads = 0
     for rank in unique(rows.rank[reads]):
@@ -106,6 +108,21 @@ def _by_pattern(observed: Observed) -> Iterator[Proposal]:
     whole = observed.runtime * len(unique(rows.rank[reads]))
     if float(covered.sum()) >= observed.limits.load_share * whole:
         yield _proposal(observed, covered, first, {}, loads)
+
+
+def _several_at_once(observed: Observed, reads: Flags) -> bool:
+    """Whether ranks have several files in use at the same time, as threads that prefetch have."""
+    rows = observed.rows
+    files = int(rows.file.max()) + 1
+    used = (rows.end > rows.start) & np.isin(rows.file, rows.file[reads]) & (rows.file >= 0)
+    key = (observed.phase * observed.io_ranks + rows.rank)[used] * files + rows.file[used]
+    names, place = np.unique(key, return_inverse=True)
+    start, end = np.full(len(names), np.inf), np.zeros(len(names))
+    np.minimum.at(start, place, rows.start[used])
+    np.maximum.at(end, place, rows.end[used])
+    lift = names // files % observed.io_ranks * (float(rows.end.max()) + 1.0)
+    begin, finish = unite(start + lift, end + lift)
+    return float((end - start).sum()) > (1 + MINOR) * float((finish - begin).sum())
 
 
 def _looks_like_training(observed: Observed) -> bool:

@@ -326,7 +326,6 @@ def _needed_metadata(
     names, place = np.unique(key, return_inverse=True)
     moving = rows.moves_data & (rows.bytes > 0) & ~start
     needed = np.bincount(place[moving], minlength=len(names)) > 0
-    asked = {entry.file: entry.ranks for entry in observed.library_files}
     users = np.where(rows.rank == ALL_RANKS, observed.ranks, 1.0)
     if observed.per_call:
         # A trace has an open, a close and perhaps a stat for each use of a file.
@@ -338,9 +337,11 @@ def _needed_metadata(
         return np.where(some, even[place], 1.0), _first_calls(observed, some, place, wanted)
     made = np.bincount(place[some], rows.count[some], minlength=len(names))
     wanted = np.where(needed[place], users, 0.0)
-    wanted = np.maximum(
-        wanted, [asked.get(int(f), 0) if a else 0 for f, a in zip(rows.file, some, strict=True)]
-    )
+    asked = np.zeros(observed.file_count + 1)  # the last one for rows without a file
+    for entry in observed.library_files:
+        if entry.file < observed.file_count:
+            asked[entry.file] = entry.ranks
+    wanted = np.maximum(wanted, np.where(some, asked[rows.file], 0.0))
     even = np.where(some, np.minimum(1.0, wanted / np.maximum(made[place], 1e-9)), 1.0)
     return even, even
 

@@ -386,7 +386,7 @@ def _small(observed: Observed, some: Flags, kind: int) -> Proposal | None:
     typical = typical_seconds(observed, some)
     cached = typical <= memory_seconds(observed, size)
     steady = steady_seconds(observed, some)
-    share, low, high = _fixed_share(observed, some, size)
+    share, low, high = fixed_share(observed, some, size)
     if _opened_each_time(observed, some) or _jumps_at_random(observed, some):
         low = 0.0  # the open or the seek before each request may be what makes it slow
     if cached:  # larger requests copy the same bytes: only the system calls go
@@ -499,18 +499,18 @@ def _share_of_library(observed: Observed, some: Flags) -> Floats:
     return mine / np.maximum(observed.by_phase(observed.own, below), 1e-12)
 
 
-def _fixed_share(observed: Observed, some: Flags, size: float) -> tuple[float, float, float]:
+def fixed_share(observed: Observed, some: Flags, size: float) -> tuple[float, float, float]:
     """Return which part of a request's time does not depend on its size: likely, low, high."""
     rows, service = observed.rows, observed.service
     rates = observed.limits.target_rate
     if not observed.per_call:
-        cost = typical_seconds(observed, some)
-        users = len(unique(rows.rank[some & (rows.rank >= 0)]))
-        queue = (
-            max(1.0, users / len(observed.pieces.targets)) if len(observed.pieces.targets) else 1.0
-        )
-        # Larger requests may take as long where the storage behind them is slow, or was at times.
-        slowest = rates[0] if len(observed.pieces.targets) else observed.limits.stream_rate
+        cost, own = typical_seconds(observed, some), some & (rows.rank >= 0)
+        # Larger requests may take as long where the storage behind them is slow, or was at times,
+        # or serves several threads of a rank.
+        threads = float(rows.total[own].sum()) / max(float(rows.seconds[own].sum()), 1e-12)
+        queue, slowest = 1.0, observed.limits.stream_rate / max(1.0, threads)
+        if targets := len(observed.pieces.targets):
+            queue, slowest = max(1.0, len(unique(rows.rank[own])) / targets), rates[0]
         shares = [
             float(np.clip(1 - size / rate / max(cost / queue, 1e-12), 0.0, 1.0))
             for rate in (slowest, *rates[1:])

@@ -160,12 +160,28 @@ def _serves_slower(observed: Observed, ranks: Ints) -> bool:
     theirs = np.isin(observed.rows.rank, ranks)
     inferred = float(observed.own[theirs & observed.rows.inferred].sum())
     if not observed.per_call or inferred > 0.5 * float(observed.own[theirs].sum()):
-        return observed.io_ranks - len(ranks) >= observed.limits.min_peers
+        enough = observed.io_ranks - len(ranks) >= observed.limits.min_peers
+        return enough or _slower_alone(observed, ranks)
     served = departures(observed.rows, np.zeros(len(observed.rows), np.int64))
     by_rank = observed.by_rank(served).sum(axis=0)
     others = np.delete(by_rank, ranks)
     others = others[others > 0]
     return not len(others) or by_rank[ranks].mean() >= observed.limits.slower * others.mean()
+
+
+def _slower_alone(observed: Observed, ranks: Ints) -> bool:
+    """Whether ranks need longer after all others are done than the quickest of those in all.
+
+    The last ones in a queue are alone by then, and have at most their own work left.
+    """
+    seconds = session_seconds(observed)
+    slow, others = seconds[:, ranks], np.delete(seconds, ranks, axis=1)
+    together = np.flatnonzero((slow > 0).all(axis=1) & (others > 0).all(axis=1))
+    if not others.shape[1] or not len(together):
+        return False
+    alone = slow[together].min(axis=1) - others[together].max(axis=1)
+    left = len(ranks) * others[together].min(axis=1)
+    return float(alone.sum()) >= observed.limits.slower * float(left.sum())
 
 
 def _change(observed: Observed, chain: Floats, changed: Flags) -> Change:

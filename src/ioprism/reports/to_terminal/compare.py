@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from ioprism.comparison.changes import CauseChange, Comparison, Kept, Metric, Promise
@@ -226,10 +227,11 @@ def cost_text(cost: TracerCost | None) -> str:
     """Say what a tracer adds, as measured here."""
     if cost is None:
         return "not measured: the probe did not run"
-    return (
-        f"about {format_seconds(cost.per_call)} per call and {format_seconds(cost.per_process)} "
-        "per process (measured here)"
+    call, process = (
+        f"about {format_seconds(seconds)}" if seconds > 0 else "nothing measurable"
+        for seconds in (cost.per_call, cost.per_process)
     )
+    return f"{call} per call, {process} per process (measured here)"
 
 
 def show_end(
@@ -311,15 +313,9 @@ def trial_text(trial: Trial) -> str:
 
 def show_checks(checks: tuple[Check, ...], console: Console) -> None:
     """List what can be used here, and how to get the rest."""
-    width = max(len(check.what) for check in checks)
+    table = Table.grid(padding=(0, 2, 0, 0))
     for check in checks:
-        console.print(
-            Text.assemble(
-                (check.status.ljust(9), CHECK_STYLES[check.status]),
-                check.what.ljust(width + 2),
-                printable(check.found),
-                overflow="fold",
-            )
-        )
-        if check.hint:
-            console.print(Text(f"{'':{width + 11}}→ {check.hint}", overflow="fold"))
+        hint = f"\n→ {check.hint}" if check.hint else ""
+        found = Text(f"{printable(check.found)}{hint}", overflow="fold")
+        table.add_row(Text(check.status, CHECK_STYLES[check.status]), check.what, found)
+    console.print(table)

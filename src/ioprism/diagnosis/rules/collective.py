@@ -169,7 +169,7 @@ def single_aggregator(evidence: Evidence) -> Answer:
     if not parts:
         return None
     sizes = {file: size for file, (size, _) in parts.items()}
-    details, rows = file_details(evidence, sizes, whole)
+    details, rows = file_details(evidence, sizes, whole, counted="bytes")
     numbers = {"files": len(parts), "bytes": sum(sizes.values())}
     return Hit(numbers, sum(seconds for _, seconds in parts.values()), details, files=rows)
 

@@ -38,7 +38,7 @@ def stdio_share(evidence: Evidence) -> Answer:
         return None
     sizes = by_file(usage, usage.bytes)
     numbers, of = {"bytes": own, "share": part}, dict.fromkeys(sizes, own)
-    return file_hit(evidence, usage, numbers, usage.seconds, sizes, of)
+    return file_hit(evidence, usage, numbers, usage.seconds, sizes, of, counted="bytes")
 
 
 def no_parallel_interface(evidence: Evidence) -> Answer:
@@ -62,7 +62,7 @@ def no_parallel_interface(evidence: Evidence) -> Answer:
             continue
         numbers = {"ranks": evidence.ranks, "bytes": moved, "mean_size": moved / requests}
         times, of = times_in(usage, writes.seconds, shared), dict.fromkeys(sizes, moved)
-        answer = file_hit(evidence, usage, numbers, times, sizes, of)
+        answer = file_hit(evidence, usage, numbers, times, sizes, of, counted="bytes")
     return answer
 
 
@@ -144,7 +144,8 @@ def read_after_write(evidence: Evidence) -> Answer:
     part = share(sum(own.values()), evidence.moved["read"])
     if part <= evidence.thresholds.read_after_write:
         return None
-    details, rows = file_details(evidence, own, dict.fromkeys(own, evidence.moved["read"]))
+    whole = dict.fromkeys(own, evidence.moved["read"])
+    details, rows = file_details(evidence, own, whole, counted="bytes")
     return Hit({"bytes": sum(own.values()), "share": part}, seconds, details, files=rows)
 
 

@@ -218,9 +218,8 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
         if (part := share(redundant, whole)) <= evidence.thresholds.redundant_bytes:
             continue
         numbers = {"bytes": whole, "redundant": redundant, "share": part}
-        hit = file_hit(
-            evidence, usage, numbers, times_in(usage, moves.seconds, again), again, moved
-        )
+        times = times_in(usage, moves.seconds, again)
+        hit = file_hit(evidence, usage, numbers, times, again, moved, counted="bytes")
         at_stake = part if direction == "write" else 1.0
         answer = replace(hit, seconds=(hit.seconds or 0.0) * part, part=at_stake)
     return answer
@@ -267,7 +266,7 @@ def data_sieving(evidence: Evidence) -> Answer:
         return None
     numbers = {"bytes": moved, "written": asked, "share": min(1.0, part)}
     times = times_in(usage, read.seconds, evidence.sieved_files)
-    return file_hit(evidence, usage, numbers, times, sizes, written)
+    return file_hit(evidence, usage, numbers, times, sizes, written, counted="bytes")
 
 
 _SMALL = ("small_requests", "small_bytes")

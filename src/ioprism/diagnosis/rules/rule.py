@@ -148,13 +148,20 @@ def worst_first(values: Mapping[int, float]) -> list[int]:
 
 
 def file_details(
-    evidence: Evidence, counts: Mapping[int, float], of: Mapping[int, float]
+    evidence: Evidence,
+    counts: Mapping[int, float],
+    of: Mapping[int, float],
+    *,
+    counted: str = "count",
 ) -> tuple[list[dict[str, object]], list[int]]:
-    """Return the worst files with their count and its share of their total, and all rows."""
+    """Return the worst files with their count and its share of their total, and all rows.
+
+    `counted` is what the count is called: `bytes` if it is of bytes.
+    """
     details: list[dict[str, object]] = [
         {
             "file": evidence.files.path(file),
-            "count": counts[file],
+            counted: counts[file],
             "share": share(counts[file], of.get(file, 0)),
         }
         for file in worst(counts)
@@ -206,9 +213,10 @@ def file_hit(
     *,
     of_calls: bool = True,
     part: float = 1.0,
+    counted: str = "count",
 ) -> Hit:
     """Return a hit about files of one layer: what is counted in each, of which total."""
-    details, files = file_details(evidence, counts, of)
+    details, files = file_details(evidence, counts, of, counted=counted)
     seconds = evidence.held_up(usage, times)
     hit = Hit(numbers, seconds, details, interface=usage.layer, of_calls=of_calls, part=part)
     return replace(hit, files=files)

@@ -16,7 +16,7 @@ from ioprism.model.verdict import Finding
 from ioprism.recording.choice import Check
 from ioprism.recording.steps import Overhead, Plan, TracerCost
 from ioprism.recording.trials import Trial
-from ioprism.reports.to_terminal import code, facts, heading, prose, table
+from ioprism.reports.to_terminal import brief, code, facts, heading, prose, table
 from ioprism.reports.to_terminal.diagnose import STYLES
 from ioprism.storage.recordings import RecordedRun, Recording
 from ioprism.text import printable
@@ -189,7 +189,7 @@ def _causes(console: Console, causes: Sequence[CauseChange]) -> None:
     heading(console, "Causes and their potential saving")
     rows = [
         (
-            printable(cause.title or cause.code),
+            brief(cause.title or cause.code),
             format_seconds(cause.before),
             Text(format_seconds(cause.after), style="green" if cause.removed else ""),
         )

@@ -22,6 +22,7 @@ from ioprism.storage.recordings import RecordedRun, Recording
 from ioprism.text import printable
 from ioprism.units import format_counted, format_seconds
 
+LARGE_OVERHEAD = 0.2  # of the run time: times of the run are then not those of the program
 SMALL_CHANGE = 0.05  # of the run time: what the hint on more runs is about
 MANY_TIMES = 1000  # a ratio beyond says no more than that there was next to nothing before
 
@@ -251,7 +252,8 @@ def _end_facts(
         yield (
             "overhead",
             f"about {format_seconds(overhead.seconds)} over all processes ({share:.0%} of the "
-            f"run time): {format_counted(overhead.calls, 'call')} of {processes}",
+            f"run time): {format_counted(overhead.calls, 'call')} of {processes}"
+            + ("; run time and times of calls include it" if share >= LARGE_OVERHEAD else ""),
         )
     if recording.untraced_seconds is not None:
         untraced = format_seconds(recording.untraced_seconds)

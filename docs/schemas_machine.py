@@ -95,9 +95,13 @@ MACHINE = keys({
     "contacts": each(of(Contact)), "busiest": each(TEXT), "flagged": each(TEXT),
 })  # fmt: skip
 BENCHMARK = keys({
-    "passed": FLAG, "compared": FLAG, "host": TEXT, "record": TEXT, "servers": each(TEXT),
+    "passed": FLAG, "compared": FLAG, "host": TEXT,
+    "record": said(TEXT, "file with what the benchmark moved"),
+    "servers": each(TEXT),
     "phases": each(of(BenchmarkPhase)),
-    "findings": each(keys({"found": NUMBER, "ratio": maybe(NUMBER), "passed": FLAG})),
+    "findings": each(keys({
+        "found": NUMBER, "ratio": said(maybe(NUMBER), "found over moved"), "passed": FLAG,
+    })),
 })  # fmt: skip
 SERVERS = {
     "ingest": keys({"files": each(keys({
@@ -156,7 +160,8 @@ TRAIN = keys({
 })  # fmt: skip
 SCORES = {"within_20": SHARE, "within_30": SHARE}
 EVALUATE = keys({
-    "model": keys({"kind": TEXT, "validation": TEXT}), "level": NUMBER, "excluded": WHOLE,
+    "model": keys({"kind": TEXT, "validation": TEXT}),
+    "level": said(NUMBER, "of the intervals, 0 to 1"), "excluded": WHOLE,
     "sets": each(keys({
         "name": said(TEXT, "small, medium, unconverged, training scales, or a number of nodes"),
         "samples": WHOLE, **SCORES,
@@ -179,7 +184,8 @@ WRITE_TIME = {
     "evaluate": EVALUATE,
     "estimate": ESTIMATE,
     "estimate --trace": keys({"phases": each(joined(keys({
-        "start": NUMBER, "end": NUMBER, "measured": NUMBER, "ratio": NUMBER,
+        "start": NUMBER, "end": NUMBER, "measured": NUMBER,
+        "ratio": said(NUMBER, "measured over predicted"),
     }), ESTIMATE))}),
     "tune": keys({
         "now": ESTIMATE, "choices": each(CHOICE),

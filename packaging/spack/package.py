@@ -9,7 +9,7 @@ except ImportError:
 
 
 class PyIoprism(PythonPackage):
-    """Explain the I/O of HPC jobs: bottlenecks, advice, rhythm, write time and whole machines."""
+    """Explain the I/O of HPC jobs: bottlenecks, advice, period, write time and whole machines."""
 
     git = "file:///path/to/ioprism"  # your checkout
 
@@ -23,17 +23,17 @@ class PyIoprism(PythonPackage):
 
     depends_on("python@3.11:", type=("build", "run"))
     depends_on("py-hatchling", type="build")
-    depends_on("py-click@8.4:", type=("build", "run"))
+    depends_on("py-click@8.4:8", type=("build", "run"))
     depends_on("py-fsspec@2024.6:", type=("build", "run"))
-    depends_on("py-isal@1.7:", type=("build", "run"))
-    depends_on("py-msgpack@1.1:", type=("build", "run"))
-    depends_on("py-msgspec@0.19:", type=("build", "run"))
-    depends_on("py-numpy@2.1:", type=("build", "run"))
+    depends_on("py-isal@1.7:1", type=("build", "run"))
+    depends_on("py-msgpack@1.1:1", type=("build", "run"))
+    depends_on("py-msgspec@0.19:0", type=("build", "run"))
+    depends_on("py-numpy@2.1:2", type=("build", "run"))
     depends_on("py-polars@2.1:2", type=("build", "run"))
-    depends_on("py-rich@13:", type=("build", "run"))
-    depends_on("py-pyzmq@26.2:", type=("build", "run"), when="+server")
+    depends_on("py-rich@13:15", type=("build", "run"))
+    depends_on("py-pyzmq@26.2:27", type=("build", "run"), when="+server")
     depends_on("py-dask@2024.8:", type=("build", "run"), when="+dask")
     depends_on("py-distributed@2024.8:", type=("build", "run"), when="+dask")
     depends_on("py-dask-jobqueue@0.8.5:", type=("build", "run"), when="+dask")
-    depends_on("py-indexed-gzip@1.9.4:", type=("build", "run"), when="+dask")
-    depends_on("py-pyyaml@6.0.2:", type=("build", "run"), when="+yaml")
+    depends_on("py-indexed-gzip@1.9.4:1", type=("build", "run"), when="+dask")
+    depends_on("py-pyyaml@6.0.2:6", type=("build", "run"), when="+yaml")

@@ -70,8 +70,8 @@ class SeveralJobsError(UsageError):
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         super().__init__(
             f"{len(names)} jobs were given ({shown}{more}), but the question is about one.\n"
-            "Hint: give one of them, use --one-job (one_job=True in Python) for a workflow, "
-            "or judge all of them with `ioprism insights` or `ioprism site add`."
+            "Hint: give one of them; `ioprism insights` and `ioprism site add` judge many jobs, "
+            "and --one-job (one_job=True in Python) is for a workflow."
         )
 
 

@@ -382,8 +382,8 @@ def rows_behind(bottlenecks: Found, identifier: str) -> pl.DataFrame:
     row = bottlenecks.table.filter(pl.col("id") == identifier)
     if row.is_empty():
         raise UsageError(
-            f"unknown bottleneck {printable(identifier)[:40]!r} among the "
-            f"{bottlenecks.table.height}.\nHint: ids come from `ioprism bottlenecks` with the "
+            f"unknown bottleneck {printable(identifier)[:40]!r}; the trace has "
+            f"{bottlenecks.table.height:,}.\nHint: ids come from `ioprism bottlenecks` with the "
             "same options, codes of findings from `ioprism insights`."
         )
     record = row.row(0, named=True)

@@ -207,7 +207,7 @@ def record(
             webbrowser.open((recording.folder / PAGE).as_uri())
     except (UnknownFormatError, BrokenTraceError):  # the tracer had nothing to write
         code = 0
-        _say_nothing(plan, recording, as_json=as_json)
+        _say_nothing(plan, recording, as_json=as_json, explained=not quiet)
     except IoprismError as error:
         code = 1
         output.say(f"Error: there is no report: {error}")
@@ -288,14 +288,15 @@ def _try(
     return try_hints(plan, hints, rounds=rounds, output=folder)
 
 
-def _say_nothing(plan: Plan, recording: Recording, *, as_json: bool) -> None:
+def _say_nothing(plan: Plan, recording: Recording, *, as_json: bool, explained: bool) -> None:
     if as_json:
         _print_document(
             recording, None, ("no I/O was recorded",), overhead=None, comparison=None, trials=[]
         )
+    listed = "what is listed above" if explained else "; ".join(plan.blind_spots)
     output.say(
-        f"No I/O was recorded. {plan.choice.tracer.version} cannot see: "
-        f"{'; '.join(plan.blind_spots)}.\nHint: try another --tracer if the program does I/O."
+        f"No I/O was recorded. {plan.choice.tracer.version} cannot see {listed}.\n"
+        "Hint: try another --tracer if the program does I/O."
     )
 
 

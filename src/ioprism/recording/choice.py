@@ -175,6 +175,7 @@ INSTALL: Mapping[str, str] = {
     "strace": "apt install strace, dnf install strace, or `module load strace`",
 }
 TRACERS = tuple(INSTALL)
+NOT_INSTALLED = "not installed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +202,13 @@ def choose_tracer(command: CommandLine, name: str = "auto") -> Choice:
                 passed_over = (f"; {name}: {problem}" for name, problem in problems.items())
                 return Choice(tracer, why + "".join(passed_over))
             problems.setdefault(kind, problem)
-        problems.setdefault(kind, "not installed")
+        problems.setdefault(kind, NOT_INSTALLED)
     if name == "auto":
         listed = "; ".join(f"{kind}: {problem}" for kind, problem in problems.items())
         raise UsageError(f"no tracer can record this command ({listed}).\nHint: {_hint('strace')}")
-    raise UsageError(f"{name} cannot record this command: {problems[name]}.\nHint: {_hint(name)}")
+    problem = problems[name]
+    hint = _hint(name) if problem == NOT_INSTALLED else "use --tracer auto."
+    raise UsageError(f"{name} cannot record this command: {problem}.\nHint: {hint}")
 
 
 def _hint(name: str) -> str:
@@ -279,7 +282,7 @@ def check_machine(folder: Path) -> Iterator[Check]:
     for name in ("dftracer", "strace"):
         tracers = FIND[name]()
         if not tracers:
-            yield Check(name, "missing", "not installed", INSTALL[name])
+            yield Check(name, "missing", NOT_INSTALLED, INSTALL[name])
         for tracer in tracers:
             yield Check(name, "ok", f"{tracer.version}, {tracer.where}")
             if isinstance(tracer, Strace):

@@ -160,6 +160,7 @@ class DFTracer(Tracer):
             *hidden_stat(),
             "bytes of buffered streams (fprintf, fputs, fread_unlocked; fwrite and fread are seen)",
             INHERITED,
+            "files whose descriptor was copied (dup2, as `dd` does)",
             IN_KERNEL,
             "accesses to mapped files (mmap)",
             "statically linked child processes",

@@ -49,7 +49,7 @@ RECORD = Decision(
     "export DXT_ENABLE_IO_TRACE=1",
 )
 REPEAT = Decision(
-    "run it three times: what was chance does not come again",
+    "run it three times: chance does not repeat",
     "ioprism record --repeat 3 -- COMMAND",
 )
 

@@ -144,7 +144,8 @@ def read_after_write(evidence: Evidence) -> Answer:
     part = share(sum(own.values()), evidence.moved["read"])
     if part <= evidence.thresholds.read_after_write:
         return None
-    details, rows = file_details(evidence, own, dict.fromkeys(own, evidence.moved["read"]))
+    whole = dict.fromkeys(own, evidence.moved["read"])
+    details, rows = file_details(evidence, own, whole)
     return Hit({"bytes": sum(own.values()), "share": part}, seconds, details, files=rows)
 
 

@@ -218,9 +218,8 @@ def redundant_traffic(evidence: Evidence, *, direction: str) -> Answer:
         if (part := share(redundant, whole)) <= evidence.thresholds.redundant_bytes:
             continue
         numbers = {"bytes": whole, "redundant": redundant, "share": part}
-        hit = file_hit(
-            evidence, usage, numbers, times_in(usage, moves.seconds, again), again, moved
-        )
+        seconds = times_in(usage, moves.seconds, again)
+        hit = file_hit(evidence, usage, numbers, seconds, again, moved)
         at_stake = part if direction == "write" else 1.0
         answer = replace(hit, seconds=(hit.seconds or 0.0) * part, part=at_stake)
     return answer

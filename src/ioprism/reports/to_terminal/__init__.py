@@ -27,6 +27,7 @@ GAP = 2  # between the columns of a table, and before the first
 NARROWEST = 16  # a column of names: below, other columns are left out
 LONGEST_NAME = 48  # of a log, in the line about the job
 MOST_NAMES = 2
+LONG_PATH = re.compile(r"/[^\s,;]{48,}")  # in a sentence, which then shows its last part only
 NUMBER = re.compile(r"[-+<~]?\.?\d")
 NO_NUMBER = ("", "–", "unknown", "none", "not judged")
 PICTURE = 72  # columns of a picture at most
@@ -35,6 +36,15 @@ PICTURE = 72  # columns of a picture at most
 def name(text: str | None, *, style: str = "") -> Text:
     """Return a name from a trace as text that can neither style nor steer the terminal."""
     return Text("unknown" if text is None else printable(text), style=style, overflow="fold")
+
+
+def brief(sentence: str) -> str:
+    """Return a sentence with the last part of each long path only."""
+    return LONG_PATH.sub(_last_part, printable(sentence))
+
+
+def _last_part(path: re.Match[str]) -> str:
+    return f"…/{shorten(path[0].rstrip('/').rpartition('/')[2], LONGEST_NAME)}"
 
 
 def prose(console: Console, text: str | Text, *, style: str = "", indent: int = 0) -> None:

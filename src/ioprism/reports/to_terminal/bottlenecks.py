@@ -159,7 +159,7 @@ def _add(tree: Tree, bottleneck: Bottleneck, group: AlikeGroup | None) -> None:
     line = Text.assemble(
         (f"{bottleneck.id} ", style or "bold"),
         Text(record_name(bottleneck.record), overflow="fold"),
-        f" and {others:,} alike" if others else "",
+        f" and {others:,} similar" if others else "",
         (
             f"  {bottleneck.severity:.1f}° {bottleneck.label}, "
             f"{format_seconds(bottleneck.time)} ({bottleneck.job_share:.1%} of I/O time), "
@@ -191,7 +191,7 @@ def _summary(bottlenecks: Bottlenecks) -> Iterator[tuple[str, str]]:
     views = bottlenecks.views
     yield "bottlenecks", format_count(sum(view.bottlenecks for view in views))
     groups = format_counted(len(bottlenecks.groups), "group")
-    yield "worth reporting", f"{format_count(bottlenecks.found)} in {groups} of alike ones"
+    yield "worth reporting", f"{format_count(bottlenecks.found)} in {groups} of similar ones"
     if bottlenecks.coverage is not None:
         yield (
             "explained",

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from ioprism.comparison.changes import CauseChange, Comparison, Kept, Metric, Promise
@@ -15,12 +16,13 @@ from ioprism.model.verdict import Finding
 from ioprism.recording.choice import Check
 from ioprism.recording.steps import Overhead, Plan, TracerCost
 from ioprism.recording.trials import Trial
-from ioprism.reports.to_terminal import code, facts, heading, prose, table
+from ioprism.reports.to_terminal import brief, code, facts, heading, prose, table
 from ioprism.reports.to_terminal.diagnose import STYLES
 from ioprism.storage.recordings import RecordedRun, Recording
 from ioprism.text import printable
 from ioprism.units import format_counted, format_seconds
 
+LARGE_OVERHEAD = 0.2  # of the run time: times of the run are then not those of the program
 SMALL_CHANGE = 0.05  # of the run time: what the hint on more runs is about
 MANY_TIMES = 1000  # a ratio beyond says no more than that there was next to nothing before
 
@@ -188,7 +190,7 @@ def _causes(console: Console, causes: Sequence[CauseChange]) -> None:
     heading(console, "Causes and their potential saving")
     rows = [
         (
-            printable(cause.title or cause.code),
+            brief(cause.title or cause.code),
             format_seconds(cause.before),
             Text(format_seconds(cause.after), style="green" if cause.removed else ""),
         )
@@ -226,10 +228,11 @@ def cost_text(cost: TracerCost | None) -> str:
     """Say what a tracer adds, as measured here."""
     if cost is None:
         return "not measured: the probe did not run"
-    return (
-        f"about {format_seconds(cost.per_call)} per call and {format_seconds(cost.per_process)} "
-        "per process (measured here)"
+    call, process = (
+        f"about {format_seconds(seconds)}" if seconds > 0 else "nothing measurable"
+        for seconds in (cost.per_call, cost.per_process)
     )
+    return f"{call} per call, {process} per process (measured here)"
 
 
 def show_end(
@@ -249,7 +252,8 @@ def _end_facts(
         yield (
             "overhead",
             f"about {format_seconds(overhead.seconds)} over all processes ({share:.0%} of the "
-            f"run time): {format_counted(overhead.calls, 'call')} of {processes}",
+            f"run time): {format_counted(overhead.calls, 'call')} of {processes}"
+            + ("; run time and times of calls include it" if share >= LARGE_OVERHEAD else ""),
         )
     if recording.untraced_seconds is not None:
         untraced = format_seconds(recording.untraced_seconds)
@@ -311,15 +315,9 @@ def trial_text(trial: Trial) -> str:
 
 def show_checks(checks: tuple[Check, ...], console: Console) -> None:
     """List what can be used here, and how to get the rest."""
-    width = max(len(check.what) for check in checks)
+    table = Table.grid(padding=(0, 2, 0, 0))
     for check in checks:
-        console.print(
-            Text.assemble(
-                (check.status.ljust(9), CHECK_STYLES[check.status]),
-                check.what.ljust(width + 2),
-                printable(check.found),
-                overflow="fold",
-            )
-        )
-        if check.hint:
-            console.print(Text(f"{'':{width + 11}}→ {check.hint}", overflow="fold"))
+        hint = f"\n→ {check.hint}" if check.hint else ""
+        found = Text(f"{printable(check.found)}{hint}", overflow="fold")
+        table.add_row(Text(check.status, CHECK_STYLES[check.status]), check.what, found)
+    console.print(table)

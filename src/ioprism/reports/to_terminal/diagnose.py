@@ -15,7 +15,17 @@ from ioprism.diagnosis.rules.registry import Insights
 from ioprism.model.result import label, quantity
 from ioprism.model.trace import Job
 from ioprism.model.verdict import SERIOUS, Finding, NotChecked, Severity
-from ioprism.reports.to_terminal import bars, code, heading, name, prose, row, show_job, table
+from ioprism.reports.to_terminal import (
+    bars,
+    brief,
+    code,
+    heading,
+    name,
+    prose,
+    row,
+    show_job,
+    table,
+)
 from ioprism.text import printable
 from ioprism.units import (
     format_amount,
@@ -68,6 +78,7 @@ def _metric(metric: MetricHistory) -> tuple[str, str, str, str]:
 
 
 MAX_EPOCHS = 8  # shown
+PRECISE_HOURS = 10  # core-hours: below, tenths are shown
 BASIS = {
     "phases": "wall time with at least one rank in I/O, per synchronised phase",
     "ranks": "I/O time of the busiest rank: ranks do not wait for each other",
@@ -98,7 +109,7 @@ def show_diagnosis(
 ) -> None:
     """Print the job, the verdict, each cause, what may be one, the ledger, what was not checked."""
     show_job(console, job, paths, hosts=hosts)
-    prose(console, verdict.line, style="bold")
+    prose(console, brief(verdict.line), style="bold")
     basis = BASIS.get(verdict.io_stall.basis, verdict.io_stall.basis)
     prose(console, f"Stall time = {basis}.{_core_hours(verdict)}", style="dim")
     for number, cause in enumerate(verdict.causes[:top], start=1):
@@ -118,7 +129,12 @@ def show_diagnosis(
 
 def _core_hours(verdict: Verdict) -> str:
     hours = verdict.io_stall.core_hours
-    return f" It costs {format_count(hours)} core-hours." if hours and hours >= 1 else ""
+    return f" It costs {_hours(hours)}." if hours and hours >= 1 else ""
+
+
+def _hours(hours: float) -> str:
+    shown = format_count(hours) if hours >= PRECISE_HOURS else f"{hours:.1f}"
+    return f"{shown} core-hours"
 
 
 def _show_possible(verdict: Verdict, console: Console) -> None:
@@ -152,14 +168,17 @@ def span(cause: Cause) -> str:
 
 
 def _show_cause(cause: Cause, number: int, console: Console) -> None:
-    heading(console, f"{number}. {printable(cause.title)}")
+    heading(console, f"{number}. {brief(cause.title)}")
     saving = f"saves {format_seconds(cause.saving.seconds)} ({span(cause)})"
     hours = cause.core_hours
-    waste = f", {format_count(hours)} core-hours" if hours and hours >= 1 else ""
+    waste = f", {_hours(hours)}" if hours and hours >= 1 else ""
     gain = f"{saving}, {cause.saving.share:.0%} of the run{waste}"
     line = f"{gain if cause.saving.seconds else 'nothing to gain in I/O'}; "
     line += f"confidence {cause.confidence:.0%}; {cause.code}"
     prose(console, Text(line), indent=2)
+    if brief(cause.title) != printable(cause.title):
+        for path in (cause.culprit[key] for key in ("file", "directory") if key in cause.culprit):
+            prose(console, name(str(path), style="dim"), indent=2)
     names = cause.facts.get("groups", ("affected calls", "peers"))
     groups = [(names[0], cause.contrast.slow)]
     if cause.contrast.peers is not None:
@@ -243,7 +262,7 @@ def _show_briefly(
     console: Console,
     details: Callable[[Finding], None] | None,
 ) -> None:
-    heading(console, f"{number}. {printable(cause.title)}")
+    heading(console, f"{number}. {brief(cause.title)}")
     saving = f"saves {format_seconds(cause.saving.seconds)} ({span(cause)})"
     line = f"{saving}, {cause.saving.share:.0%} of the run"
     prose(console, Text.assemble(line, (f"  [{cause.code}]", "dim")), indent=3)
@@ -265,7 +284,7 @@ def show_insights(
 ) -> None:
     """Print the verdict, the causes with their findings, then everything else."""
     show_job(console, job, paths)
-    prose(console, insights.verdict.line, style="bold")
+    prose(console, brief(insights.verdict.line), style="bold")
 
     def details(finding: Finding) -> None:
         _show_details(finding, console, everything=everything, advice=everything)

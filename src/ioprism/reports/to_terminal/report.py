@@ -26,6 +26,7 @@ from ioprism.report_steps import Document
 from ioprism.reports.sheets import first_advice, job_facts
 from ioprism.reports.to_terminal import (
     bars,
+    brief,
     facts,
     heading,
     name,
@@ -240,7 +241,7 @@ def show_report(
     """
     characteristics = document.characteristics
     show_job(console, characteristics.job, paths, hosts=characteristics.hosts)
-    prose(console, printable(document.verdict.line), style="bold")
+    prose(console, brief(document.verdict.line), style="bold")
     advice = first_advice(document.verdict)
     if advice and not document.verdict.causes:
         prose(console, Text.assemble(("Do first: ", "bold"), advice))

@@ -82,7 +82,10 @@ def show_site(site_table: SiteTable, console: Console) -> None:
               for title, key in columns}  # fmt: skip
     rows = [tuple(_cell(key, row, units[key][1]) for key in titles) for row in site_table.rows]
     least = [titles[key] for key in LEAST[site_table.subject]]
-    table(console, tuple(titles.values()), rows, least=least)
+    if rows:
+        table(console, tuple(titles.values()), rows, least=least)
+    else:
+        prose(console, "none in these logs", style="dim", indent=2)
     if site_table.note and any(key == "node_hours" for _, key in columns):
         prose(console, site_table.note, style="dim", indent=2)
     if site_table.events:

@@ -309,6 +309,26 @@ def test_bad_settings_are_one_message(machine: Path, tmp_path: Path) -> None:
         assert (result.exit_code, message in result.output) == (code, True), result.output
 
 
+@pytest.mark.parametrize(
+    ("heading", "message"),
+    [
+        ("server,t", "no column of counters (br, bw, rdc, wc, oc, cc)"),
+        ("time,server,bw", "the table has no column t."),
+        ("job_id,start,servers", "the table has no column end."),
+        ("a,b", "no reader recognises this file"),
+    ],
+)
+def test_a_message_names_the_column_that_a_table_lacks(
+    heading: str, message: str, tmp_path: Path
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text(f"{heading}\n1,2,3\n")
+    result = run("ingest", table, "--store", tmp_path / "store")
+
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+
+
 def test_a_store_without_jobs_asks_for_them(tmp_path: Path) -> None:
     run("ingest", DATA / "A_aligned.counters.csv", "--store", tmp_path / "store")
 

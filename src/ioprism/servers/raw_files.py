@@ -42,6 +42,7 @@ from ioprism.model.counters import (
 )
 from ioprism.model.trace import MIB, Progress
 from ioprism.plugins import declared, load
+from ioprism.servers.formats.tables import missing_columns
 from ioprism.servers.limits import ROWS_IN_MEMORY
 from ioprism.servers.store import (
     CounterStore,
@@ -299,8 +300,12 @@ def read_jobs(source: Path, options: ReadingOptions, tally: Tally) -> pl.DataFra
     check_file(source)
     reader = find_job_reader(source)
     if reader is None:
-        raise UnknownFormatError(source, tried=tuple(JOB_READERS), hint=HINT)
+        raise _unknown_format(source, tuple(JOB_READERS))
     return each_run_once(reader.read(source, options, tally))
+
+
+def _unknown_format(source: Path, tried: tuple[str, ...]) -> UnknownFormatError:
+    return UnknownFormatError(source, tried=tried, problem=missing_columns(source), hint=HINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +362,7 @@ def _readers_of(sources: Iterable[Path]) -> Iterator[tuple[Path, CounterReader |
             check_readable(path)
             reader = find_counter_reader(path) or find_job_reader(path)
             if reader is None and not below:
-                raise UnknownFormatError(path, tried=(*COUNTER_READERS, *JOB_READERS), hint=HINT)
+                raise _unknown_format(path, (*COUNTER_READERS, *JOB_READERS))
             yield path, reader
 
 

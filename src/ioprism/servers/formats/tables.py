@@ -71,6 +71,18 @@ class CounterTableReader:
             yield check_rows(_samples(table, tally), tally)
 
 
+def missing_columns(source: Path) -> str | None:
+    """Say what a table with some of our columns lacks; None if it is no such table."""
+    heading = set(_counter_heading(beginning(source, size=4096)))
+    if heading >= set(COUNTER_COLUMNS) and heading.isdisjoint(VALUES):
+        return f"the table has no column of counters ({', '.join(VALUES)})"
+    for wanted in (set(COUNTER_COLUMNS), JOB_COLUMNS):
+        missing = wanted - heading
+        if 0 < len(missing) < len(wanted):
+            return f"the table has no column {' or '.join(sorted(missing))}"
+    return None
+
+
 def _headed_blocks(source: Path, tally: Tally) -> Iterator[tuple[list[str], bytes]]:
     """Yield the names in the first line, and a block of lines below it."""
     names: list[str] = []

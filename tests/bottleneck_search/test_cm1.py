@@ -105,7 +105,7 @@ def test_one_line_stands_for_alike_ones_in_the_terminal_and_pages_count_lines() 
     shown = CliRunner().invoke(main, args)
 
     assert shown.exit_code == 0, shown.output
-    assert "rank 600 on localhost and 30 alike" in shown.output
+    assert "rank 600 on localhost and 30 similar" in shown.output
     assert "rank 400 on localhost" not in shown.output
     assert "metadata     85.89%" in shown.output
 

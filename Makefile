@@ -47,11 +47,11 @@ demo: $(INSTALLED)
 
 test: $(READY)
 	@command -v chromium >/dev/null || $(call bring,chromium)  # pages are tested in a real browser
-	$(BIN)/python -m pytest -n 3 --dist worksteal -rs --durations=25
+	$(BIN)/python -m pytest -n 4 --dist worksteal -rs --durations=25
 
 # Commands that run as processes of their own are not counted: they end without clean-up.
 coverage: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist worksteal -q --cov --cov-report=html --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n 4 --dist worksteal -q --cov --cov-report=html --cov-report=term:skip-covered
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

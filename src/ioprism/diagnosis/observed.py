@@ -275,7 +275,7 @@ class Observed:
 
     @cached_property
     def rank_file(self) -> Ints:
-        """A number for the rank and file of each row; there are no more of them than rows."""
+        """A number for the rank and file of each row, below the number of rows."""
         files = int(self.rows.file.max(initial=0)) + 2
         pairs = (self.rows.rank + 1) * files + self.rows.file + 1
         numbers: Ints = np.unique(pairs, return_inverse=True)[1]

@@ -72,7 +72,7 @@ class CounterTableReader:
 
 
 def missing_columns(source: Path) -> str | None:
-    """Say what a table with some of our columns lacks; None if it is no such table."""
+    """Say what a table with some of our columns lacks; None if it is something else."""
     heading = set(_counter_heading(beginning(source, size=4096)))
     if heading >= set(COUNTER_COLUMNS) and heading.isdisjoint(VALUES):
         return f"the table has no column of counters ({', '.join(VALUES)})"
